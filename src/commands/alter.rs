@@ -1,5 +1,6 @@
 //! DQ.ALTER: changes options of a queue.
 
+use super::create::{check_keys, other_keys};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
@@ -12,9 +13,9 @@ use dq_queue::Op;
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.ALTER",
     handler: run,
-    flags: "write fast",
+    flags: "write fast getkeys-api",
     arity: -4,
-    keys: Keys::First,
+    keys: Keys::FirstAnd(other_keys),
     access: Access::Update,
     summary: "Changes options of a queue, for the messages in it too.",
     complexity: "O(1)",
@@ -26,6 +27,9 @@ const ONE_SETTING: Arg = Arg::block("setting", &[Arg::text("option"), Arg::text(
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
-    let op = Op::Alter(args::alter::alter(Words::new(&words))?);
-    commit::run(ctx, args.key()?, &op, Missing::Refuse, replies::ok)
+    let changes = args::alter::alter(Words::new(&words))?;
+    let key = args.key()?;
+    check_keys(ctx, key, &changes)?;
+    let op = Op::Alter(changes);
+    commit::run(ctx, key, &op, Missing::Refuse, replies::ok)
 }

@@ -1,21 +1,25 @@
 //! DQ.CREATE: creates a queue.
 
-use super::options::{BACKOFF, BREAKER, ERRORS, LEASE, MAX_TIMEOUTS, RATE, RETRIES, SENDS, TTL};
+use super::options::{
+    BACKOFF, BREAKER, DEAD_TO, ERRORS, LEASE, MAX_TIMEOUTS, RATE, RETRIES, SENDS, TTL,
+};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
-use crate::redis::{Args, CommandResult, Context};
+use crate::redis::{Args, CommandResult, Context, Name};
 use crate::server::commit::{self, change};
 use crate::server::{clock, errors};
 use dq_queue::args::{self, Words};
+use dq_queue::family::slot_of_key;
+use dq_queue::settings::Changes;
 use dq_queue::{Error, Op};
 
 /// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.CREATE",
     handler: run,
-    flags: "write deny-oom fast",
+    flags: "write deny-oom fast getkeys-api",
     arity: -2,
-    keys: Keys::First,
+    keys: Keys::FirstAnd(other_keys),
     access: Access::Insert,
     summary: "Makes a queue with options of its own.",
     complexity: "O(1)",
@@ -44,6 +48,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         SENDS,
         MAX_TIMEOUTS,
         ERRORS,
+        DEAD_TO,
         CLOCK,
     ],
 };
@@ -79,10 +84,41 @@ const CLOCK: Arg = Arg::one_of(
 .after("CLOCK")
 .optional();
 
+/// The positions of the other keys that the options of a queue name, among the arguments after the
+/// name of the command.
+pub fn other_keys(words: &[&[u8]]) -> Vec<usize> {
+    let options = words.get(1..).unwrap_or_default();
+    let keys = args::create::other_keys(Words::new(options));
+    keys.into_iter().map(|position| position + 1).collect()
+}
+
+/// Checks the other keys that the options of a queue name.
+///
+/// Errors: a key is that of the queue itself, or in another slot of the cluster.
+pub fn check_keys(ctx: &Context, key: Name<'_>, changes: &Changes) -> CommandResult {
+    let dead_to = changes
+        .dead_to
+        .iter()
+        .flatten()
+        .map(|to| ("DEADTO", &*to.key));
+    for (what, other) in dead_to {
+        if other == key.bytes() {
+            return Err(format!("ERR {what} must name another key than that of the queue").into());
+        }
+        if ctx.is_in_cluster() && slot_of_key(other) != slot_of_key(key.bytes()) {
+            return Err(
+                format!("CROSSSLOT the key of {what} must be in the slot of the queue").into(),
+            );
+        }
+    }
+    Ok(())
+}
+
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
     let new = args::create::create(Words::new(&words))?;
+    check_keys(ctx, key, &new.changes)?;
     change(ctx, key, |slot| {
         if slot.split().1.is_some() {
             return Err(errors::reply_for(&Error::Exists));

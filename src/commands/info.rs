@@ -33,7 +33,9 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         return Err(errors::NO_SUCH_QUEUE.into());
     };
     let reply = opened.context().reply();
-    reply.map(State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES + BREAKERS + LAST);
+    reply.map(
+        State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES + BREAKERS + LAST + DEAD_LETTERS,
+    );
     state_counts(reply, queue);
     let now = queue.time(moment);
     content(reply, queue, blocked_clients, moment);
@@ -50,6 +52,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     field(reply, "oldest-due-age");
     time(reply, queue.oldest_due_age(now));
     count(reply, "errors", queue.settings().errors.into());
+    dead_letters(reply, queue);
     Ok(())
 }
 
@@ -175,6 +178,35 @@ fn breakers(reply: Reply<'_>, queue: &Queue, now: Millis) {
         None => reply.null(),
     }
     count(reply, "breakers-open", queue.breakers_open(now));
+}
+
+/// The number of fields that [`dead_letters`] writes.
+const DEAD_LETTERS: usize = 3;
+
+fn dead_letters(reply: Reply<'_>, queue: &Queue) {
+    field(reply, "deadto");
+    match &queue.settings().dead_to {
+        Some(dead_to) => {
+            let mut text = dead_to.key.to_vec();
+            for reason in dead_to.named() {
+                text.push(b' ');
+                text.extend_from_slice(reason.name().as_bytes());
+            }
+            reply.bulk(&text);
+        }
+        None => reply.null(),
+    }
+    let letters = queue.dead_letters();
+    count(
+        reply,
+        "deadto-moved",
+        letters.map_or(0, |letters| letters.moved),
+    );
+    field(reply, "deadto-error");
+    match letters.and_then(|letters| letters.stays) {
+        Some((stays, _)) => reply.bulk(stays.text().as_bytes()),
+        None => reply.null(),
+    }
 }
 
 fn count(reply: Reply<'_>, name: &str, value: u64) {

@@ -44,6 +44,27 @@ pub const BREAKER: Arg = Arg::block(
 pub const MAX_TIMEOUTS: Arg = Arg::integer("maxtimeouts").after("MAXTIMEOUTS").optional();
 /// `ERRORS n`
 pub const ERRORS: Arg = Arg::integer("errors").after("ERRORS").optional();
+/// `DEADTO key [reason ...]`
+pub const DEAD_TO: Arg = Arg::block(
+    "deadto",
+    &[
+        Arg::key(),
+        Arg::one_of(
+            "reason",
+            &[
+                Arg::word("retries", "RETRIES"),
+                Arg::word("rejected", "REJECTED"),
+                Arg::word("expired", "EXPIRED"),
+                Arg::word("batch", "BATCH"),
+                Arg::word("timeouts", "TIMEOUTS"),
+            ],
+        )
+        .multiple()
+        .optional(),
+    ],
+)
+.after("DEADTO")
+.optional();
 /// `SENDS ON | OFF`
 pub const SENDS: Arg = Arg::one_of("sends", &[Arg::word("on", "ON"), Arg::word("off", "OFF")])
     .after("SENDS")

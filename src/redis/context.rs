@@ -292,6 +292,12 @@ impl Context {
         collected.as_ref().is_none_or(may_be_of)
     }
 
+    /// Like [`Context::collect_log_entries`]. Returns whether none were collected before in this
+    /// call: then the caller must call [`Context::replicate_collected`].
+    pub fn begin_to_collect(&self) -> bool {
+        !self.is_collecting.replace(true)
+    }
+
     /// Replicates the collected log entries now, and collects no more.
     pub fn replicate_collected(&self) {
         self.is_collecting.set(false);

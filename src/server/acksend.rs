@@ -88,6 +88,9 @@ fn run_together(
         verdict = verdict.map(|can| can && done);
         published.push(aftermath);
     }
+    published
+        .iter_mut()
+        .for_each(|aftermath| aftermath.tell(ctx));
     ctx.replicate_collected();
     for aftermath in published {
         aftermath.publish(ctx);

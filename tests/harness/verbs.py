@@ -15,7 +15,10 @@ ALL = READS + WRITES + ["WAIT"]
 # A call of each verb and the keys in it.
 KEYS = [
     (("CREATE", "k"), ["k"]),
+    (("CREATE", "k", "TTL", 5, "DEADTO", "RETRIES", "retries", "CLOCK", "MANUAL"), ["k", "RETRIES"]),
     (("ALTER", "k", "LEASE", 5), ["k"]),
+    (("ALTER", "k", "deadto", "k2", "expired", "RETRIES", 5), ["k", "k2"]),
+    (("ALTER", "k", "DEADTO", ""), ["k"]),
     (("SEND", "k", "p"), ["k"]),
     (("SEND", "k", "ID", "ID", "k2", "REPLACE", "DELAY", 5), ["k"]),
     (("MSEND", "k", 2, "NUMKEYS", "3", "DELAY", 5), ["k"]),

@@ -99,6 +99,16 @@ pub fn slot_of_queue(key: &[u8]) -> u32 {
     slot_of(tag.unwrap_or_default())
 }
 
+/// The hash slot of any key: that of its first tag that is not empty, or of the whole key.
+pub fn slot_of_key(key: &[u8]) -> u32 {
+    let mut parts = key.splitn(2, |byte| *byte == b'{').skip(1);
+    let tag = parts.next().and_then(|rest| {
+        let end = rest.iter().position(|byte| *byte == b'}')?;
+        rest.get(..end)
+    });
+    slot_of(tag.filter(|tag| !tag.is_empty()).unwrap_or(key))
+}
+
 /// The hash slot of a tag: CRC-16 (XMODEM) modulo [`SLOTS`].
 pub fn slot_of(tag: &[u8]) -> u32 {
     static CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
@@ -124,6 +134,13 @@ mod tests {
         assert_eq!(slot_of(b"123456789"), 0x31C3 % SLOTS);
         assert_eq!(slot_of(b""), 0);
         assert_eq!(slot_of(b"foo"), 12_182);
+        let tagged: [&[u8]; 4] = [b"foo", b"{foo}", b"a{foo}b{c}", b"}{foo}"];
+        for key in tagged {
+            assert_eq!(slot_of_key(key), 12_182);
+        }
+        for whole in [&b"{}foo"[..], b"foo{", b"{foo", b""] {
+            assert_eq!(slot_of_key(whole), slot_of(whole));
+        }
         assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
         assert_eq!(crc32(b""), 0);
         assert_eq!(crc32(b"customer-42"), 0x49FD_A815);

@@ -55,6 +55,7 @@ pub mod args;
 pub mod codec;
 pub mod collections;
 pub mod consumer;
+pub mod dead_letters;
 pub mod error;
 pub mod family;
 pub mod glob;

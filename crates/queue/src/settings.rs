@@ -1,6 +1,7 @@
 //! The settings of a queue, which hold for all its messages, and their
 //! defaults.
 
+use crate::dead_letters::DeadTo;
 use crate::Millis;
 
 /// How the wait after a failed delivery grows with the number of failures.
@@ -135,6 +136,8 @@ pub struct Settings {
     pub max_timeouts: u64,
     /// How many of the last failed attempts of a message are kept, 0 to 100.
     pub errors: u8,
+    /// Where messages go that die, if not into the records of the queue.
+    pub dead_to: Option<Box<DeadTo>>,
 }
 
 impl Default for Settings {
@@ -162,6 +165,7 @@ impl Default for Settings {
             closed: false,
             max_timeouts: 0,
             errors: 0,
+            dead_to: None,
         }
     }
 }
@@ -213,6 +217,8 @@ pub struct Changes {
     pub max_timeouts: Option<u64>,
     /// See [`Settings::errors`].
     pub errors: Option<u8>,
+    /// See [`Settings::dead_to`]; `Some(None)` removes it.
+    pub dead_to: Option<Option<Box<DeadTo>>>,
 }
 
 impl Settings {
@@ -257,6 +263,10 @@ impl Settings {
             closed: changes.closed.unwrap_or(self.closed),
             max_timeouts: changes.max_timeouts.unwrap_or(self.max_timeouts),
             errors: changes.errors.unwrap_or(self.errors),
+            dead_to: match &changes.dead_to {
+                Some(dead_to) => dead_to.clone(),
+                None => self.dead_to.clone(),
+            },
         }
     }
 }

@@ -54,6 +54,7 @@ impl Ops<'_> {
             max_timeouts: self.maybe(3, |a| a.rng.u64(0..4)),
             errors: self.maybe(3, |a| a.rng.u8(0..4)),
             closed: self.maybe(3, |a| a.rng.u8(0..4) == 0),
+            dead_to: None,
         }
     }
 }

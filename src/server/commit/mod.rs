@@ -7,12 +7,13 @@
 
 mod apply;
 mod begin;
+mod dead_letters;
 mod run;
 
 use std::cell::RefCell;
 use std::ffi::CStr;
 
-use crate::redis::{Context, KeyWrite, Name, Value, WrongType};
+use crate::redis::{Context, KeyWrite, Name, OwnedName, Value, WrongType};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::op::{Effects, Ending, Happened};
 use dq_queue::settings::{Changes, Clock, Settings};
@@ -27,6 +28,7 @@ pub use apply::renewing;
 pub use begin::{
     begin, begin_without_events, can_begin, has_fire_without_memory, has_small_lead, Begun,
 };
+use dead_letters::Outbox;
 pub use run::{clock_of, run, run_chosen, run_if, run_in_form, Form, Missing};
 
 /// The maximum number of removed messages that a command frees.
@@ -50,6 +52,7 @@ pub struct Slot<'c> {
     key: Name<'c>,
     happened: Happened,
     ended: Vec<Ending>,
+    outbox: Option<Box<Outbox>>,
 }
 
 /// What is to be published once the keys of a change are closed.
@@ -57,6 +60,9 @@ pub struct Aftermath<'c> {
     key: Name<'c>,
     happened: Happened,
     ended: Vec<Ending>,
+    outbox: Option<Box<Outbox>>,
+    /// What has happened in another queue because of it.
+    other: Option<Box<(OwnedName, Happened)>>,
 }
 
 /// Opens a key, runs `apply` to change the queue in it, and closes the key. Then it publishes
@@ -70,13 +76,14 @@ pub fn change<R>(
     key: Name<'_>,
     apply: impl FnOnce(&mut Slot<'_>) -> R,
 ) -> Result<R, WrongType> {
-    let (result, aftermath) = change_silently(ctx, key, apply)?;
+    let (result, mut aftermath) = change_silently(ctx, key, apply)?;
+    aftermath.tell(ctx);
     aftermath.publish(ctx);
     Ok(result)
 }
 
-/// Like [`change`], but publishes nothing yet: a change of several queues publishes when all of
-/// them have changed.
+/// Like [`change`], but publishes nothing yet, and tells other keys nothing: a change of several
+/// queues does so when all of them have changed.
 #[inline]
 pub fn change_silently<'c, R>(
     ctx: &mut Context,
@@ -88,12 +95,15 @@ pub fn change_silently<'c, R>(
         key,
         happened: Happened::default(),
         ended: Vec::new(),
+        outbox: None,
     };
     let result = apply(&mut slot);
     let aftermath = Aftermath {
         key,
         happened: slot.happened,
         ended: std::mem::take(&mut slot.ended),
+        outbox: slot.outbox.take(),
+        other: None,
     };
     // The key is closed at the end of this block.
     Ok((result, aftermath))
@@ -131,7 +141,13 @@ impl Slot<'_> {
             visible,
             happened,
             endings,
+            told,
         } = queue.take_effects();
+        let is_replay = matches!(replication, Replication::Replayed | Replication::Restored);
+        if let Some(told) = told.filter(|_| !is_replay) {
+            let outbox = Outbox::of(ctx, key, queue, &told, moment);
+            self.outbox = outbox.map(Box::new);
+        }
         if let Replication::Entry(entry) = &replication {
             if entry.before.cut > 0 {
                 arrivals::lead_was_cut(key, entry.before.cut);
@@ -157,7 +173,6 @@ impl Slot<'_> {
         if queue.has_garbage() {
             queue.free_garbage(FREED_BY_A_COMMAND);
         }
-        let is_replay = matches!(replication, Replication::Replayed | Replication::Restored);
         schedule(ctx, key, queue, moment, is_replay);
         self.happened.add(happened);
         self.ended.extend(endings);
@@ -206,18 +221,36 @@ pub fn creation(changes: &Changes, clock: Clock) -> Creation {
 }
 
 impl Aftermath<'_> {
+    /// Tells other keys what the change has left for them, in the same replicated command. Call it
+    /// before [`Aftermath::publish`].
+    #[inline]
+    pub fn tell(&mut self, ctx: &mut Context) {
+        if let Some(outbox) = self.outbox.take() {
+            self.other = outbox.deliver(ctx, self.key).map(Box::new);
+        }
+    }
+
     /// Publishes events and answers clients that wait for the end of a message.
     #[inline]
     pub fn publish(self, ctx: &mut Context) {
         if !self.happened.is_empty() && ctx.wants_events() {
-            for (kind, name) in EVENTS {
-                if self.happened.has(kind) {
-                    ctx.notify_event(name, self.key);
-                }
+            notify(ctx, self.key, self.happened);
+        }
+        if let Some(other) = &self.other {
+            if ctx.wants_events() {
+                notify(ctx, other.0.name(), other.1);
             }
         }
         for ending in self.ended {
             blocked_wait::answer(ctx, self.key, ending);
+        }
+    }
+}
+
+fn notify(ctx: &mut Context, key: Name<'_>, happened: Happened) {
+    for (kind, name) in EVENTS {
+        if happened.has(kind) {
+            ctx.notify_event(name, key);
         }
     }
 }

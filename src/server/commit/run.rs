@@ -138,8 +138,10 @@ fn run_on_queue(
         reply(ctx.reply(), Some((queue, done)));
     }
     match (verbatim, &result) {
-        (Some(_), Ok(_)) => slot.commit(moment, Replication::Verbatim),
-        (_, done) => {
+        (Some(_), Ok(_)) if !queue.tells() => slot.commit(moment, Replication::Verbatim),
+        (of_verbatim, done) => {
+            // What other keys are told is replicated together with it, as log entries.
+            let moment = of_verbatim.unwrap_or(moment);
             let entry = LogEntry::of(moment, before, None, replicated(op, done.as_ref().ok()));
             slot.commit(moment, Replication::Entry(&entry));
         }

@@ -31,6 +31,28 @@ pub fn create(mut words: Words<'_>) -> Parsed<NewQueue> {
     })
 }
 
+/// The indices of the keys that the arguments of CREATE or ALTER name, besides that of the queue.
+/// None where the arguments are not valid.
+pub fn other_keys(mut words: Words<'_>) -> Vec<usize> {
+    let mut changes = Changes::default();
+    let mut keys = Vec::new();
+    while let Some(option) = words.option() {
+        let at = words.position();
+        let names_key = option.name() == "DEADTO" && words.peek() != Some(b"");
+        let read = match option.name() {
+            what @ "CLOCK" => read_clock(&mut words, what).map(|_| ()),
+            _ => read_setting(&mut changes, &option, &mut words),
+        };
+        if read.is_err() {
+            return Vec::new();
+        }
+        if names_key {
+            keys.push(at);
+        }
+    }
+    keys
+}
+
 /// Reads the value of CLOCK: `SERVER` or `MANUAL [start-ms]`. Without a start,
 /// a manual clock starts at 0.
 fn read_clock(words: &mut Words<'_>, what: &str) -> Parsed<Clock> {

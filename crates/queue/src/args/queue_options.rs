@@ -3,7 +3,9 @@
 use super::option::{once, OptionWord};
 use super::words::{ANY, ERRORS, MS, SOME, SOME_MS};
 use super::{Parsed, Words};
+use crate::dead_letters::{bit, DeadTo};
 use crate::limits::{MAX_FAILURES, MAX_JITTER};
+use crate::message::state::Reason;
 use crate::settings::{Backoff, Breaker, Changes, DefaultBackoff, OnDead, OnRetry, Rate};
 use crate::{Millis, MAX_EXACT};
 
@@ -53,6 +55,7 @@ pub fn read_setting(
         "BREAKER" => once(&mut changes.breaker, what, breaker(words, what)?),
         "MAXTIMEOUTS" => once(&mut changes.max_timeouts, what, words.number(what, ANY)?),
         "ERRORS" => once(&mut changes.errors, what, words.number(what, ERRORS)?),
+        "DEADTO" => once(&mut changes.dead_to, what, dead_to(words, what)?),
         "SENDS" => {
             let choices = [("ON", false), ("OFF", true)];
             let closed = words.choice(what, "ON or OFF", &choices)?;
@@ -60,6 +63,30 @@ pub fn read_setting(
         }
         _ => Err(option.unknown()),
     }
+}
+
+/// Reads the value of DEADTO: `key [reason ...]`. An empty key stands for none. A word that is
+/// followed by a number is not a reason but the option RETRIES.
+fn dead_to(words: &mut Words<'_>, what: &str) -> Parsed<Option<Box<DeadTo>>> {
+    let key = words.bytes(what)?;
+    if key.is_empty() {
+        return Ok(None);
+    }
+    let mut reasons = 0;
+    while let Some(word) = words.peek() {
+        let reason = Reason::ALL
+            .into_iter()
+            .find(|reason| word.eq_ignore_ascii_case(reason.name().as_bytes()));
+        let Some(reason) = reason.filter(|_| !words.is_number_next()) else {
+            break;
+        };
+        words.take();
+        reasons |= bit(reason);
+    }
+    Ok(Some(Box::new(DeadTo {
+        key: key.into(),
+        reasons,
+    })))
 }
 
 /// Reads the value of RETRIES: how many failures of a message are forgiven; -1

@@ -42,6 +42,11 @@ impl<'a> Words<'a> {
         Words { words, at: 0 }
     }
 
+    /// The index of the next word; the first word of all has index 0.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
     /// The number of words that are left.
     pub fn left(&self) -> usize {
         self.words.len().saturating_sub(self.at)
@@ -50,6 +55,12 @@ impl<'a> Words<'a> {
     /// The next word, which is not consumed; `None` at the end.
     pub fn peek(&self) -> Option<&'a [u8]> {
         self.words.get(self.at).copied()
+    }
+
+    /// Whether the word after the next one looks like a number.
+    pub fn is_number_next(&self) -> bool {
+        let after = self.words.get(self.at + 1);
+        after.is_some_and(|word| looks_like_number(word))
     }
 
     /// Consumes and returns the next word; `None` at the end.

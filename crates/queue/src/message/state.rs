@@ -141,6 +141,15 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All reasons, in the order of their numbers.
+    pub const ALL: [Reason; 5] = [
+        Reason::Retries,
+        Reason::Rejected,
+        Reason::Expired,
+        Reason::Batch,
+        Reason::Timeouts,
+    ];
+
     /// The name of the reason in replies.
     pub fn name(self) -> &'static str {
         match self {

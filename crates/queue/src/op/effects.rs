@@ -2,6 +2,7 @@
 //! and clients that wait.
 
 use crate::message::state::State;
+use crate::Seq;
 
 /// A set of kinds of events, which listeners are notified of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -66,4 +67,21 @@ pub struct Effects {
     pub happened: Happened,
     /// The ends of messages that clients wait for.
     pub endings: Vec<Ending>,
+    /// What other keys are to be told, if anything.
+    pub told: Option<Box<Told>>,
+}
+
+/// What other keys are to be told of an operation on a queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Dead messages that are to go to another queue (DEADTO). A replay drops them: what
+    /// became of them follows in log entries of its own.
+    pub moving: Vec<Seq>,
+}
+
+impl Effects {
+    /// What other keys are to be told, to add to it.
+    pub fn told_mut(&mut self) -> &mut Told {
+        self.told.get_or_insert_default()
+    }
 }

@@ -16,13 +16,14 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
+use crate::dead_letters::Moved;
 use crate::message::state::State;
 use crate::settings::{Changes, Rate};
 use crate::{Millis, Receipt, Seq};
 
 pub use crate::message::due_time::DueTime;
 pub use before::Before;
-pub use effects::{Effects, Ending, Happened};
+pub use effects::{Effects, Ending, Happened, Told};
 pub use fetch::Fetch;
 pub use nack::{NackKind, NackPause, Paused};
 pub use outcome::{Delivered, Deliveries, Done, Gone, Sent, Ticked};
@@ -286,6 +287,9 @@ pub enum Op<'a> {
         /// has no memory for their messages.
         skip: bool,
     },
+    /// Removes dead messages that have gone to another queue. It follows the operation in
+    /// which they died, in the same replicated command.
+    Moved(Moved<'a>),
 }
 
 impl<'a> Op<'a> {

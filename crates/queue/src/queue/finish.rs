@@ -80,7 +80,7 @@ impl Queue {
         match stored {
             StoredState::Dead => {
                 let most = self.settings.dead_count;
-                most > 0 && self.count(State::Dead) > most
+                most > 0 && self.count(State::Dead) > most.saturating_add(self.moving())
             }
             _ => {
                 let most = self.settings.retain_count;
@@ -227,6 +227,7 @@ impl Queue {
         if self.settings.on_dead == OnDead::Block && group.is_some() {
             self.hold(seq, group);
         }
+        self.note_death(seq, reason);
         self.end(seq, StoredState::Dead, now);
     }
 

@@ -14,6 +14,7 @@
 mod batches;
 pub mod bulk;
 mod copy;
+mod dead_letters;
 mod delivery;
 mod finish;
 pub mod inspect;
@@ -36,6 +37,7 @@ use hashbrown::HashSet;
 
 use crate::collections::rate_window::RateWindow;
 use crate::consumer::Consumers;
+use crate::dead_letters::DeadLetters;
 use crate::error::Error;
 use crate::groups::breaker::Circuit;
 use crate::groups::Groups;
@@ -97,6 +99,9 @@ pub struct Queue {
     plain_breaker: Option<Box<Circuit>>,
     /// Named batches, and the messages that they hold. `None` where there are none.
     batches: Option<Box<Batches>>,
+    /// What became of dead messages that were to go to another queue. `None` if there were
+    /// none.
+    dead_letters: Option<Box<DeadLetters>>,
 
     // Indexes: they follow from the state, and are built anew when a queue is loaded.
     waiting: Waiting,
@@ -190,6 +195,7 @@ impl Queue {
             watched: HashSet::default(),
             ahead: None,
             batches: None,
+            dead_letters: None,
             given: Deliveries::new(),
             garbage: Garbage::default(),
         }
@@ -262,14 +268,17 @@ impl Queue {
         // the ungrouped messages up to date. A run of zero steps may have moved
         // `wake` here and not on a replica; that makes no difference, since it
         // found nothing to do.
-        if self.has_work(now) {
+        let follows = matches!(op, Op::Moved(_));
+        if self.has_work(now) && !follows {
             self.catch_up_with(now);
         }
         self.last = now;
         self.ticket += 1;
         let done = self.do_op(op, moment, now);
         self.settle_reruns(now);
-        self.settle_batches();
+        if !follows {
+            self.settle_batches();
+        }
         done
     }
 
@@ -331,6 +340,7 @@ impl Queue {
                 true => self.skip_fires(*since, now),
                 false => self.catch_up(*since, now),
             }),
+            Op::Moved(moved) => Ok(self.moved(moved, now)),
         }
     }
 

@@ -42,6 +42,7 @@ const FIND_DO: u8 = 25;
 const GRACE: u8 = 26;
 const ACK_SEND: u8 = 27;
 const PAUSE_SCHEDULE: u8 = 28;
+const MOVED: u8 = 29;
 
 /// The parts of a FETCH that are told by a byte of their own, as bits.
 mod more {
@@ -90,6 +91,7 @@ pub fn kind(op: &Op) -> u8 {
         Op::PurgeSome { .. } => PURGE_SOME,
         Op::FindDo { .. } => FIND_DO,
         Op::Remove(_) => REMOVE,
+        Op::Moved(_) => MOVED,
     }
 }
 
@@ -155,6 +157,7 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
         },
         Op::Pause { group, ms } => bits([ms.is_some(), group.is_some()]),
         Op::Resume { group } => bits([group.is_some()]),
+        Op::Moved(moved) => bits([moved.stays.is_some()]),
         Op::GroupSet { changes, .. } => bits([
             changes.weight.is_some(),
             changes.concurrency.is_some(),

@@ -7,6 +7,7 @@ use crate::codec::options::{
     put_changes, put_due, put_rate, put_rule, put_send_options, Manner, OfSend,
 };
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};
+use crate::dead_letters::Moved;
 use crate::message::state::State;
 use crate::op::{
     AckSend, DueTime, Fetch, NackKind, NackPause, Paused, Piecemeal, Redrive, Removal, Send,
@@ -128,6 +129,7 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
         }
         Op::Unschedule { name } | Op::PauseSchedule { name, .. } => out.extend_from_slice(name),
         Op::CatchUp { since, .. } => put_number(out, *since),
+        Op::Moved(moved) => put_moved(out, moved),
     }
 }
 
@@ -279,6 +281,19 @@ fn put_runs(out: &mut Vec<u8>, seqs: &[Seq]) {
         put_number(out, first.wrapping_sub(end));
         put_number(out, last.wrapping_sub(*first));
         end = *last;
+    }
+}
+
+fn put_moved(out: &mut Vec<u8>, moved: &Moved) {
+    if let Some(stays) = moved.stays {
+        out.push(stays as u8);
+    }
+    put_number(out, moved.gone.len() as u64);
+    let mut base = 0;
+    for (seq, new_id) in &moved.gone {
+        put_delta(out, *seq, base);
+        base = *seq;
+        put_optional_bytes(out, new_id.as_deref());
     }
 }
 

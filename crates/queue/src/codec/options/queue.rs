@@ -2,12 +2,14 @@
 //! them: rate limits and clocks.
 
 use super::{backoff, mask, put_backoff};
-use crate::codec::wire::{put_flag, put_number, put_signed, Reader};
+use crate::codec::wire::{put_bytes, put_flag, put_number, put_signed, Reader};
+use crate::dead_letters::{bit, DeadTo};
 use crate::limits::{self, Invalid};
+use crate::message::state::Reason;
 use crate::settings::{Breaker, Changes, Clock, OnDead, OnRetry, Rate, Settings};
 
 /// The number of options in [`Changes`].
-const OPTIONS: u32 = 22;
+const OPTIONS: u32 = 23;
 const RETRIES: u32 = 12;
 const BACKOFF: u32 = 13;
 const JITTER: u32 = 14;
@@ -18,6 +20,7 @@ const BREAKER: u32 = 18;
 const CLOSED: u32 = 19;
 const MAX_TIMEOUTS: u32 = 20;
 const ERRORS: u32 = 21;
+const DEAD_TO: u32 = 22;
 
 /// Writes all options of a queue.
 pub fn put_settings(out: &mut Vec<u8>, settings: &Settings) {
@@ -62,6 +65,7 @@ fn all_of(settings: &Settings) -> Changes {
         closed: settings.closed.then_some(true),
         max_timeouts: Some(settings.max_timeouts).filter(|most| *most > 0),
         errors: Some(settings.errors).filter(|most| *most > 0),
+        dead_to: settings.dead_to.clone().map(Some),
     }
 }
 
@@ -92,6 +96,7 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
         c.closed.is_some(),
         c.max_timeouts.is_some(),
         c.errors.is_some(),
+        c.dead_to.is_some(),
     ];
     let present = mask(numbers.map(|n| n.is_some())) | mask(others) << RETRIES;
     put_number(out, present);
@@ -127,6 +132,9 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
     }
     if let Some(most) = c.errors {
         out.push(most);
+    }
+    if let Some(dead_to) = &c.dead_to {
+        put_dead_to(out, dead_to.as_deref());
     }
 }
 
@@ -192,6 +200,9 @@ pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
     }
     if has(ERRORS) {
         changes.errors = Some(reader.byte()?);
+    }
+    if has(DEAD_TO) {
+        changes.dead_to = Some(dead_to(reader)?);
     }
     limits::changes(&changes)?;
     Ok(changes)
@@ -259,4 +270,33 @@ fn breaker(reader: &mut Reader) -> Result<Option<Breaker>, Invalid> {
         open: reader.number()?,
         max: reader.number()?,
     }))
+}
+
+fn put_dead_to(out: &mut Vec<u8>, dead_to: Option<&DeadTo>) {
+    put_bytes(out, dead_to.map_or(&[], |dead_to| &dead_to.key));
+    if let Some(dead_to) = dead_to {
+        out.push(dead_to.reasons);
+    }
+}
+
+/// Reads where dead messages go; `None` for an empty key.
+fn dead_to(reader: &mut Reader) -> Result<Option<Box<DeadTo>>, Invalid> {
+    let key = reader.bytes()?;
+    if key.is_empty() {
+        return Ok(None);
+    }
+    let reasons = reader.byte()?;
+    limits::ensure(
+        Reason::ALL
+            .into_iter()
+            .map(bit)
+            .fold(0, |all, bit| all | bit)
+            & reasons
+            == reasons,
+        "DEADTO names an unknown reason",
+    )?;
+    Ok(Some(Box::new(DeadTo {
+        key: key.into(),
+        reasons,
+    })))
 }

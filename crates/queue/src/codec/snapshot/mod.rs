@@ -12,6 +12,7 @@
 //!   first message whose id was generated with it, unless it is that of the
 //!   queue;
 //! - the groups and consumers that no message names;
+//! - what became of dead messages that were to go to another queue;
 //! - the deliveries that can be repeated by their token, and the ends that leases
 //!   had before their connections closed;
 //! - the held messages that are about to be released;
@@ -22,6 +23,7 @@
 //!
 //! Equal queues have equal snapshots, whichever operations led to them.
 
+mod dead_letters;
 pub(in crate::codec::snapshot) mod frames;
 pub(in crate::codec) mod read;
 mod write;
@@ -36,7 +38,8 @@ pub use write::encode;
 /// The version of the encoding. Earlier ones can be read: version 1 did not
 /// have [`tag::NEXT`], version 2 did not have [`tag::SALT`], version 3 had
 /// neither [`texts`] nor more than seven options of a message, nor named batches,
-/// version 4 did not have [`extra::POINT`], and version 5 did not have [`extra::RERUN`].
+/// version 4 did not have [`extra::POINT`], and version 5 had neither [`extra::RERUN`] nor
+/// [`tag::DEAD_LETTERS`].
 pub const VERSION: u32 = 6;
 
 /// The size of the blocks of a saved queue, in bytes. The server compresses
@@ -71,6 +74,8 @@ pub mod tag {
     pub const TOKEN: u8 = 11;
     /// The end that a lease had before its connection closed.
     pub const OLD_END: u8 = 12;
+    /// What became of dead messages that were to go to another queue.
+    pub const DEAD_LETTERS: u8 = 13;
     pub const MESSAGE: u8 = 0x80;
     /// How far the stored state is shifted in the tag of a message.
     pub const STATE: u32 = 4;

@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use super::dead_letters::put_dead_letters;
 use super::frames::{
     put_breaker, put_consumer, put_group, put_history, put_named_batch, put_released, put_schedule,
     put_whole,
@@ -91,6 +92,10 @@ impl<'a> Writer<'a, '_> {
         }
         let messages = self.write_messages();
         self.write_others();
+        if let Some(letters) = self.parts.dead_letters() {
+            put_dead_letters(self.blocks.begin(), letters);
+            self.blocks.end(&[]);
+        }
         for (name, delivery) in self.parts.token_deliveries() {
             let frame = self.blocks.begin();
             frame.push(tag::TOKEN);

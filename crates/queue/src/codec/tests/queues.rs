@@ -107,6 +107,7 @@ proptest! {
                     let bytes = news.record(queue);
                     let record = LogEntry::decode(&bytes).unwrap();
                     let done = record.replay(queue);
+                    queue.take_effects();
                     prop_assert!(done.is_ok(), "{:?} {:?}", record, done);
                 }
             }

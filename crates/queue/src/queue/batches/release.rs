@@ -69,6 +69,13 @@ impl Queue {
         done
     }
 
+    /// Finds out what is held no longer, and leaves it to the timer.
+    pub(in crate::queue) fn close_batches(&mut self) {
+        if self.batches.is_some() {
+            self.close_touched();
+        }
+    }
+
     /// Moves the held messages of batches that hold them no longer to those that are
     /// released, and closes batches. O(1) for each batch.
     fn close_touched(&mut self) {

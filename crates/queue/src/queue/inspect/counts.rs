@@ -1,5 +1,6 @@
 //! Counts of messages by state, and estimates of memory.
 
+use crate::dead_letters::DeadLetters;
 use crate::message::state::{State, StoredState};
 use crate::queue::Queue;
 
@@ -65,6 +66,7 @@ impl Queue {
             + self.old_ends.len() * 24
             + self.schedules.memory_bytes()
             + self.lateness.memory_bytes()
+            + self.dead_letters().map_or(0, DeadLetters::memory_bytes)
             + self.batches.as_ref().map_or(0, |batches| batches.memory_bytes())
     }
 

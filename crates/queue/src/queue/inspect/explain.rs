@@ -47,6 +47,8 @@ pub enum Code {
     Cancelled,
     /// Messages of a batch that it waits for have not ended.
     BatchOpen,
+    /// It died, and went to another queue.
+    Moved,
 }
 
 impl Code {
@@ -69,6 +71,7 @@ impl Code {
             Code::Dead => "dead",
             Code::Cancelled => "cancelled",
             Code::BatchOpen => "batch-open",
+            Code::Moved => "moved",
         }
     }
 }
@@ -111,7 +114,9 @@ impl Queue {
     /// Explains the state of the message with this id at `now`. `None` if there is
     /// no such message.
     pub fn explain(&self, id: &[u8], now: Millis) -> Option<Explanation> {
-        let seq = self.find(id)?;
+        let Some(seq) = self.find(id) else {
+            return self.explain_moved(id);
+        };
         let view = self.view(seq, now)?;
         let message = view.message;
         let reason = view.reason().map_or("given up", |reason| reason.name());
@@ -142,16 +147,37 @@ impl Queue {
             .until(view.lease_until())
             .by(view.consumer),
             State::Finished => Explanation::new(Code::Finished, "It was acked."),
-            State::Dead => Explanation::new(
-                Code::Dead,
-                format!(
+            State::Dead => {
+                let mut why = format!(
                     "It died, reason {reason}, after {} deliveries.",
                     view.attempt()
-                ),
-            ),
+                );
+                let stays = self.why_it_stays(message);
+                if let Some((why_not, _)) = stays {
+                    why += " It could not go to another queue: ";
+                    why += why_not.text();
+                    why.push('.');
+                }
+                Explanation::new(Code::Dead, why).by(stays.map(|(_, key)| key))
+            }
             State::Cancelled => Explanation::new(Code::Cancelled, "It was cancelled."),
             State::Held => self.explain_held(message),
         })
+    }
+
+    /// Where a message went that died and is here no longer.
+    fn explain_moved(&self, id: &[u8]) -> Option<Explanation> {
+        let trace = self.dead_letters()?.trace(id)?;
+        let mut why = format!(
+            "It died, reason {}, and went to the queue of DEADTO",
+            trace.reason.name()
+        );
+        if let Some(new_id) = &trace.new_id {
+            why += ", where its id is ";
+            why += &String::from_utf8_lossy(new_id);
+        }
+        why.push('.');
+        Some(Explanation::new(Code::Moved, why).by(Some(&trace.to)))
     }
 
     fn explain_held(&self, message: &Message) -> Explanation {

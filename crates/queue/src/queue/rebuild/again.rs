@@ -133,6 +133,14 @@ impl<'a> Rebuild<'a> {
             let until = self.time(end.until);
             self.builder.old_end(receipt, OldEnd { until, ..end })?;
         }
+        if let Some(letters) = self.parts.dead_letters() {
+            let mut letters = letters.clone();
+            for trace in &mut letters.traces {
+                trace.at = self.time(trace.at);
+            }
+            letters.stays = letters.stays.map(|(stays, at)| (stays, self.time(at)));
+            self.builder.dead_letters(letters)?;
+        }
         for (name, schedule) in self.parts.schedules() {
             let schedule = match self.shift {
                 Some(shift) => shift.schedule(schedule),

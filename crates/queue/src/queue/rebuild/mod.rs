@@ -20,6 +20,7 @@ use std::collections::BTreeSet;
 use super::Queue;
 use crate::collections::rate_window::RateWindow;
 use crate::consumer::TokenDelivery;
+use crate::dead_letters::DeadLetters;
 use crate::groups::breaker::Circuit;
 use crate::groups::group::Group;
 use crate::index::batches::{NamedBatch, Released};
@@ -317,6 +318,11 @@ impl<'a> Parts<'a> {
     pub fn released(&self) -> impl Iterator<Item = &'a Released> + 'a {
         let batches = self.queue.batches().into_iter();
         batches.flat_map(|batches| &batches.released)
+    }
+
+    /// What became of dead messages that were to go to another queue.
+    pub fn dead_letters(&self) -> Option<&'a DeadLetters> {
+        self.queue.dead_letters()
     }
 
     /// Schedules, in the order of their creation.

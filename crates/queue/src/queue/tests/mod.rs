@@ -5,6 +5,7 @@ mod batches;
 mod breakers;
 mod bulk;
 mod closed;
+mod dead_letters;
 mod driver;
 mod errors;
 mod find;

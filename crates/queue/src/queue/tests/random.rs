@@ -271,6 +271,7 @@ fn changes() -> impl Strategy<Value = Changes> {
         closed: b.9,
         max_timeouts: b.10,
         errors: b.11,
+        dead_to: None,
     })
 }
 

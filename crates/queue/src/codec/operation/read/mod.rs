@@ -1,15 +1,16 @@
 //! Reads an operation, and refuses one that no command can have made.
 
 mod fetch;
+mod moved;
 mod nack;
 mod send;
 mod values;
 
 use super::{
     ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, FETCH_MORE,
-    FIND_DO, GRACE, GROUP_SET, HOLDS, MESSAGES, NACK, PAUSE, PAUSE_SCHEDULE, PURGE, PURGE_SOME,
-    REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TAKEN_IDS, TICK, TOUCH, UNSCHEDULE,
-    UPDATE,
+    FIND_DO, GRACE, GROUP_SET, HOLDS, MESSAGES, MOVED, NACK, PAUSE, PAUSE_SCHEDULE, PURGE,
+    PURGE_SOME, REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TAKEN_IDS, TICK, TOUCH,
+    UNSCHEDULE, UPDATE,
 };
 use crate::codec::options::{changes, due, rate};
 use crate::codec::wire::Reader;
@@ -17,6 +18,7 @@ use crate::limits::{self, Invalid};
 use crate::op::{FindAct, GroupChanges, Piecemeal, Redrive, Removal};
 use crate::{Op, Receipt};
 use fetch::{fetch, fetch_with_more};
+use moved::moved;
 use nack::nack;
 use send::{ack_send, schedule, send};
 use values::{exact, ids, name, name_at_end, note, positive, receipts, runs, seqs, state, texts};
@@ -161,6 +163,7 @@ pub fn read<'a>(
             since: exact(reader)?,
             skip: has(0),
         },
+        MOVED => Op::Moved(moved(reader, has(0))?),
         _ => return Err(Invalid("a log entry has an unknown kind of operation")),
     };
     Ok((op, 0))

@@ -4,6 +4,7 @@ mod message;
 
 use std::collections::VecDeque;
 
+use super::dead_letters::dead_letters;
 use super::{group_flags, phase, tag, Bases, BACKS_OFF};
 use crate::codec::options::{clock, rate, rule, send_options, settings, OfSend};
 use crate::codec::wire::{Reader, MOST_RESERVED};
@@ -147,6 +148,7 @@ impl Decoder {
                 builder.old_end(receipt, end)?;
                 reader.end()
             }
+            tag::DEAD_LETTERS => builder.dead_letters(dead_letters(&mut reader)?),
             tag::SCHEDULE => {
                 let name = reader.bytes()?;
                 builder.schedule(name, schedule(&mut reader)?)

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use smallvec::SmallVec;
 
+use crate::dead_letters::{Moved, Stays};
 use crate::message::state::State;
 use crate::op::*;
 use crate::schedule::recurrence::Recurrence;
@@ -297,6 +298,12 @@ fn removal(scale: Scale) -> impl Strategy<Value = Removal<'static>> {
     ]
 }
 
+fn moved(scale: Scale) -> impl Strategy<Value = Moved<'static>> {
+    let gone = vec((scale.seq(), option::weighted(0.3, scale.name())), 0..5);
+    let stays = option::weighted(0.3, select(Stays::ALL.to_vec()));
+    (gone, stays).prop_map(|(gone, stays)| Moved { gone, stays })
+}
+
 /// An operation of any kind.
 pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
     let name = move || scale.name();
@@ -350,6 +357,7 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         1 => (name(), any::<bool>())
             .prop_map(|(name, paused)| Op::PauseSchedule { name, paused }),
         1 => (scale.ms(), any::<bool>()).prop_map(|(since, skip)| Op::CatchUp { since, skip }),
+        4 => moved(scale).prop_map(Op::Moved),
     ]
     .boxed()
 }

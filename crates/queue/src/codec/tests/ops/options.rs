@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{text, Scale};
+use crate::dead_letters::DeadTo;
 use crate::limits::MAX_ERRORS;
 use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::score::Score;
@@ -59,8 +60,8 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             option::weighted(0.3, 0..=MAX_ERRORS),
         ),
     );
-    lists
-        .prop_map(|(a, b, c)| Changes {
+    (lists, option::weighted(0.3, dead_to()))
+        .prop_map(|((a, b, c), dead_to)| Changes {
             lease: b.4,
             retries: c.0,
             backoff: c.1,
@@ -84,6 +85,7 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             closed: c.7,
             max_timeouts: c.8,
             errors: c.9,
+            dead_to,
             on_dead: c.5.map(|block| {
                 if block {
                     OnDead::Block
@@ -98,6 +100,18 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             }
             changes
         })
+}
+
+/// Where dead messages go.
+pub fn dead_to() -> impl Strategy<Value = Option<Box<DeadTo>>> {
+    let dead_to = (select(vec!["dead", "other"]), select(vec![0, 2, 0b1010]));
+    let dead_to = dead_to.prop_map(|(key, reasons)| {
+        Box::new(DeadTo {
+            key: key.as_bytes().into(),
+            reasons,
+        })
+    });
+    option::weighted(0.8, dead_to)
 }
 
 fn batching(scale: Scale) -> impl Strategy<Value = Option<Box<Batching>>> {

@@ -11,6 +11,7 @@ use super::check;
 use super::lists::{index, lanes, own_records, Lists};
 use super::{Checked, Known, OldEnd, Whole};
 use crate::consumer::TokenDelivery;
+use crate::dead_letters::DeadLetters;
 use crate::index::leases::{Batch, Leases};
 use crate::index::ready_line::Join;
 use crate::index::records::{Record, Records};
@@ -144,6 +145,19 @@ impl Builder {
             "the former ends of leases must be in the order of their receipts",
         )?;
         ends.insert(receipt, end);
+        Ok(())
+    }
+
+    /// Says what became of dead messages that were to go to another queue.
+    ///
+    /// Errors: that was said before, or says nothing.
+    pub fn dead_letters(&mut self, letters: DeadLetters) -> Checked {
+        let before = &mut self.queue.dead_letters;
+        ensure(
+            before.is_none() && letters != DeadLetters::default(),
+            "what became of dead messages is told twice, or says nothing",
+        )?;
+        *before = Some(Box::new(letters));
         Ok(())
     }
 

@@ -303,7 +303,7 @@ impl Model {
             Op::PauseSchedule { name, paused } => {
                 Ok(Done::Flag(self.pause_schedule(name, *paused)))
             }
-            Op::CatchUp { .. } => unreachable!("not modelled"),
+            Op::CatchUp { .. } | Op::Moved(_) => unreachable!("not modelled"),
         };
         self.prune_counts();
         self.line_up(self.ticket);

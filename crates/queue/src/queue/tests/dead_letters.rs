@@ -1,0 +1,274 @@
+//! DEADTO: what dies is left for another queue, and is a dead record until it has gone.
+
+use super::fixture::{kill, named, new_message, with_ttl, Fixture};
+use crate::dead_letters::{bit, DeadTo, Letter, Moved, Stays, MAX_HOPS, MOST_TRACES};
+use crate::message::state::{Reason, State};
+use crate::message::Choices;
+use crate::op::{Fetch, FindAct, Op, Send};
+use crate::queue::inspect::explain::Code;
+use crate::queue::rebuild::validate;
+use crate::settings::{OnDead, Settings};
+use crate::{Moment, Queue, Seq};
+
+fn settings(reasons: u8) -> Settings {
+    Settings {
+        lease: 10,
+        retries: 0,
+        dead_to: Some(Box::new(DeadTo {
+            key: b"dead"[..].into(),
+            reasons,
+        })),
+        ..Settings::default()
+    }
+}
+
+/// The messages that the last operations have left for the other queue.
+fn moving(b: &mut Fixture) -> Vec<Seq> {
+    let told = b.queue.take_effects().told;
+    told.map_or(Vec::new(), |told| told.moving)
+}
+
+fn letters(b: &mut Fixture) -> (Vec<Letter>, Option<Stays>) {
+    let seqs = moving(b);
+    b.queue.letters(&seqs, b"from")
+}
+
+/// Tells the queue that these have gone.
+fn gone(b: &mut Fixture, letters: &[Letter]) {
+    let gone = letters.iter().map(|letter| (letter.seq, None));
+    b.apply(&Op::Moved(Moved {
+        gone: gone.collect(),
+        stays: None,
+    }));
+    validate(&b.queue).unwrap();
+}
+
+fn header<'a>(letter: &'a Letter, name: &str) -> Option<&'a str> {
+    let found = letter
+        .headers
+        .iter()
+        .find(|(field, _)| **field == *name.as_bytes());
+    found.map(|(_, value)| std::str::from_utf8(value).unwrap())
+}
+
+#[test]
+fn a_message_is_a_dead_record_until_it_has_gone() {
+    let mut b = Fixture::new(settings(0));
+    let seq = kill(&mut b, named("a"));
+    assert_eq!(b.state(seq), Some(State::Dead));
+    let (sent, stays) = letters(&mut b);
+    assert_eq!((sent.len(), stays), (1, None));
+    assert_eq!(
+        (&*sent[0].id, &*sent[0].payload),
+        (&b"a"[..], &b"payload"[..])
+    );
+    assert_eq!(header(&sent[0], "dead-reason"), Some("rejected"));
+    assert_eq!(header(&sent[0], "dead-attempts"), Some("1"));
+    assert_eq!(header(&sent[0], "dead-error"), None);
+    gone(&mut b, &sent);
+    assert_eq!((b.state(seq), b.queue.totals().deaths), (None, 1));
+    assert_eq!(b.queue.dead_letters().unwrap().moved, 1);
+    assert_eq!(b.queue.explain(b"a", b.now).unwrap().code, Code::Moved);
+    assert!(moving(&mut b).is_empty());
+}
+
+#[test]
+fn only_the_reasons_that_are_named_go() {
+    let mut b = Fixture::new(settings(bit(Reason::Expired)));
+    kill(&mut b, new_message(None));
+    assert!(moving(&mut b).is_empty());
+    let seq = b.send(with_ttl(new_message(None), 5));
+    b.wait(5);
+    assert_eq!(moving(&mut b), [seq]);
+    let any = DeadTo {
+        key: b"d"[..].into(),
+        reasons: 0,
+    };
+    assert!(Reason::ALL.into_iter().all(|reason| any.takes(reason)));
+}
+
+#[test]
+fn those_that_are_no_longer_dead_do_not_go() {
+    let mut b = Fixture::new(settings(0));
+    let [one, two] = [kill(&mut b, named("a")), kill(&mut b, named("b"))];
+    b.apply(&Op::FindDo {
+        act: FindAct::Redrive,
+        seqs: vec![one],
+    });
+    let (sent, _) = letters(&mut b);
+    assert_eq!(
+        sent.iter().map(|letter| letter.seq).collect::<Vec<_>>(),
+        [two]
+    );
+    // Nor does the queue let one go that is not dead.
+    let moved = Moved {
+        gone: vec![(one, None), (99, None)],
+        stays: None,
+    };
+    b.apply(&Op::Moved(moved));
+    assert_eq!(b.state(one), Some(State::Ready));
+}
+
+#[test]
+fn they_go_in_the_order_in_which_they_died() {
+    let mut b = Fixture::new(settings(0));
+    let late = b.send(with_ttl(new_message(None), 20));
+    let early = b.send(with_ttl(new_message(None), 10));
+    b.wait(50);
+    let (sent, _) = letters(&mut b);
+    let seqs: Vec<Seq> = sent.iter().map(|letter| letter.seq).collect();
+    assert_eq!(seqs, [early, late]);
+}
+
+#[test]
+fn a_circle_ends() {
+    let mut b = Fixture::new(settings(0));
+    let mut send = new_message(None);
+    for hop in 1..=MAX_HOPS {
+        kill(&mut b, send.clone());
+        let (sent, stays) = letters(&mut b);
+        assert_eq!(stays, None);
+        let told = header(&sent[0], "dead-hops").map(|hops| hops.parse().unwrap());
+        assert_eq!(told.unwrap_or(1), hop);
+        let choices = Choices {
+            headers: sent[0].headers.clone(),
+            ..Choices::default()
+        };
+        send = Send {
+            choices,
+            ..new_message(None)
+        };
+    }
+    let seq = kill(&mut b, send);
+    assert_eq!(letters(&mut b), (vec![], Some(Stays::Hops)));
+    assert_eq!(b.state(seq), Some(State::Dead));
+}
+
+#[test]
+fn what_stays_holds_its_group_and_what_has_gone_does_not() {
+    let mut b = Fixture::new(Settings {
+        on_dead: OnDead::Block,
+        ..settings(0)
+    });
+    kill(&mut b, new_message(Some("g")));
+    let next = b.to("g");
+    assert!(b.take(1).is_empty());
+    let (sent, _) = letters(&mut b);
+    b.apply(&Op::Moved(Moved {
+        gone: vec![],
+        stays: Some(Stays::Full),
+    }));
+    assert!(b.take(1).is_empty());
+    gone(&mut b, &sent);
+    assert_eq!(b.take(1), [next]);
+}
+
+#[test]
+fn dead_records_that_stay_are_not_pruned_for_those_on_their_way() {
+    let mut b = Fixture::new(Settings {
+        dead_count: 1,
+        ..settings(bit(Reason::Rejected))
+    });
+    let stays = b.send(with_ttl(new_message(None), 5));
+    b.wait(5);
+    let goes = kill(&mut b, new_message(None));
+    b.wait(5);
+    assert_eq!(
+        (b.state(stays), b.state(goes)),
+        (Some(State::Dead), Some(State::Dead))
+    );
+    let (sent, _) = letters(&mut b);
+    b.apply(&Op::Moved(Moved {
+        gone: vec![],
+        stays: Some(Stays::Closed),
+    }));
+    b.wait(1);
+    assert_eq!((b.state(stays), b.state(goes)), (None, Some(State::Dead)));
+    gone(&mut b, &sent);
+}
+
+#[test]
+fn why_it_stays_is_told_until_another_goes() {
+    let mut b = Fixture::new(settings(0));
+    kill(&mut b, named("a"));
+    b.apply(&Op::Moved(Moved {
+        gone: vec![],
+        stays: Some(Stays::Closed),
+    }));
+    let told = b.queue.explain(b"a", b.now).unwrap();
+    assert!(told.why.contains("SENDS OFF"), "{}", told.why);
+    assert_eq!(told.by.as_deref(), Some(&b"dead"[..]));
+    let (sent, _) = letters(&mut b);
+    gone(&mut b, &sent);
+    assert_eq!(b.queue.dead_letters().unwrap().stays, None);
+}
+
+#[test]
+fn the_last_that_have_gone_are_remembered_over_a_snapshot() {
+    let mut b = Fixture::new(settings(0));
+    for id in ["a", "b", "c", "d"] {
+        kill(&mut b, named(id));
+    }
+    let (sent, _) = letters(&mut b);
+    let gone = sent
+        .iter()
+        .map(|letter| (letter.seq, Some(b"new"[..].into())));
+    b.apply(&Op::Moved(Moved {
+        gone: gone.collect(),
+        stays: Some(Stays::Type),
+    }));
+    let known = b.queue.dead_letters().unwrap().clone();
+    assert_eq!((known.traces.len(), known.moved), (MOST_TRACES, 4));
+    assert_eq!(b.queue.explain(b"a", b.now), None);
+    assert!(b
+        .queue
+        .explain(b"d", b.now)
+        .unwrap()
+        .why
+        .contains("its id is new"));
+    let mut bytes = Vec::new();
+    b.queue.save(&mut |block| bytes.extend_from_slice(block));
+    let mut block = Some(bytes.clone());
+    let loaded = Queue::load(Queue::VERSION, &mut || block.take()).unwrap();
+    assert_eq!(loaded.dead_letters(), Some(&known));
+    assert_eq!(loaded.settings(), b.queue.settings());
+}
+
+#[test]
+fn a_replica_comes_to_the_same_by_the_two_entries() {
+    let mut b = Fixture::new(settings(0));
+    let mut twin = b.queue.clone();
+    for id in ["a", "b"] {
+        b.send(named(id));
+        twin.apply(&Op::Send(named(id)), Moment::at_ms(b.now))
+            .unwrap();
+    }
+    let moment = Moment::at_ms(b.now);
+    let fetch = Op::fetch(Fetch {
+        count: 2,
+        ..Fetch::one()
+    });
+    for queue in [&mut b.queue, &mut twin] {
+        queue.apply(&fetch, moment).unwrap();
+    }
+    b.now += 10;
+    let moment = Moment::at_ms(b.now);
+    let steps = b.queue.advance(b.now, u64::MAX).steps;
+    b.queue.apply(&Op::Tick, moment).unwrap();
+    let (sent, _) = letters(&mut b);
+    let gone = sent.iter().map(|letter| (letter.seq, None)).collect();
+    let moved = Op::Moved(Moved { gone, stays: None });
+    b.queue.apply(&moved, moment).unwrap();
+    twin.advance(b.now, steps);
+    for op in [&Op::Tick, &moved] {
+        twin.apply(op, moment).unwrap();
+        twin.take_effects();
+    }
+    let saved = |queue: &Queue| {
+        let mut bytes = Vec::new();
+        queue.save(&mut |block| bytes.extend_from_slice(block));
+        bytes
+    };
+    assert_eq!(saved(&b.queue), saved(&twin));
+    assert_eq!(b.queue.count(State::Dead), 0);
+}

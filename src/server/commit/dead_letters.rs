@@ -1,0 +1,189 @@
+//! Sends dead messages to the queue of DEADTO.
+//!
+//! A message that dies becomes a dead record of its own queue, as any other. When that queue is
+//! closed again, the message is sent to the other one, and then the record is removed. All three
+//! are log entries of one replicated command, so a torn log, a replica and a crash have all of them
+//! or none. What cannot be sent stays a dead record.
+
+use std::mem;
+
+use crate::redis::{Context, Name, OwnedName, Value};
+use dq_queue::dead_letters::{Letter, Moved, Stays};
+use dq_queue::family::slot_of_key;
+use dq_queue::message::Choices;
+use dq_queue::op::{AckSend, Happened, Send, Sent, Told};
+use dq_queue::settings::{Changes, Clock};
+use dq_queue::{Done, Error, Moment, Op};
+
+use super::{begin_without_events, change_silently, creation, renewing, Begun, Slot};
+use crate::server::{clock, wakeups};
+
+/// The dead messages that a change leaves for another queue.
+pub struct Outbox {
+    to: Box<[u8]>,
+    letters: Vec<Letter>,
+    /// Why others cannot go.
+    stays: Option<Stays>,
+    /// When they died.
+    moment: Moment,
+    /// Whether the collecting of log entries began for it.
+    began_to_collect: bool,
+}
+
+impl Outbox {
+    /// What the last change of a queue has left, if anything. From now on log entries are
+    /// collected: call it before the change is replicated.
+    #[cold]
+    pub fn of(
+        ctx: &Context,
+        key: Name<'_>,
+        queue: &Value,
+        told: &Told,
+        moment: Moment,
+    ) -> Option<Outbox> {
+        let to = queue.settings().dead_to.as_ref()?.key.clone();
+        let (letters, stays) = queue.letters(&told.moving, key.bytes());
+        if letters.is_empty() && stays.is_none() {
+            return None;
+        }
+        Some(Outbox {
+            to,
+            letters,
+            stays,
+            moment,
+            began_to_collect: ctx.begin_to_collect(),
+        })
+    }
+
+    /// Sends the messages and removes those from their queue, `key`, that have gone. Returns what
+    /// has happened in the other queue, if anything.
+    #[cold]
+    pub fn deliver(self, ctx: &mut Context, key: Name<'_>) -> Option<(OwnedName, Happened)> {
+        let name = OwnedName::new(&self.to);
+        let to = name.name();
+        let mut moved = Moved {
+            gone: Vec::new(),
+            stays: self.stays,
+        };
+        let mut happened = None;
+        if self.to == key.bytes().into() {
+            moved.stays = Some(Stays::Itself);
+        } else if ctx.is_in_cluster() && slot_of_key(&self.to) != slot_of_key(key.bytes()) {
+            moved.stays = Some(Stays::Slot);
+        } else if !self.letters.is_empty() {
+            let sent = change_silently(ctx, to, |slot| send(slot, &self.letters, &mut moved));
+            match sent {
+                Ok(((), aftermath)) => happened = Some(aftermath.happened),
+                Err(_) => moved.stays = Some(Stays::Type),
+            }
+        }
+        let moved = Op::Moved(moved);
+        // The type of the key was right a moment ago. Where the queue is gone, so are its records.
+        let _ = change_silently(ctx, key, |slot| {
+            slot.apply(Begun::at(self.moment), &moved, |_, _, _| ())
+        });
+        if self.began_to_collect {
+            ctx.replicate_collected();
+        }
+        happened.map(|happened| (name, happened))
+    }
+}
+
+/// Sends the messages to the queue in an open key, as many as it takes.
+fn send(slot: &mut Slot<'_>, letters: &[Letter], moved: &mut Moved<'static>) {
+    let server = slot.moment(clock::now());
+    // Its due events are left to the timer: they may let messages of that queue die, which go on.
+    let mut begun = match slot.split().1 {
+        Some(queue) => begin_without_events(queue, server),
+        None => Begun::at(server),
+    };
+    if send_together(slot, &mut begun, letters, moved).is_err() {
+        for letter in letters.chunks(1) {
+            if let Err(error) = send_together(slot, &mut begun, letter, moved) {
+                moved.stays = Some(match error {
+                    Error::Closed => Stays::Closed,
+                    _ => Stays::Full,
+                });
+            }
+        }
+    }
+    if !begun.before.is_nothing() {
+        // A Tick is never refused.
+        let _ = slot.apply(begun, &Op::Tick, |_, _, _| ());
+    }
+}
+
+/// Sends all of these messages, or none.
+///
+/// Error: the queue refuses them.
+fn send_together(
+    slot: &mut Slot<'_>,
+    begun: &mut Begun,
+    letters: &[Letter],
+    moved: &mut Moved<'static>,
+) -> Result<(), Error> {
+    let moment = begun.moment;
+    let queue = slot.split().1;
+    let sends = letters.iter().map(|letter| {
+        let is_taken = queue
+            .as_ref()
+            .is_some_and(|queue| queue.is_taken(&letter.id, queue.now(moment)));
+        send_of(letter, is_taken)
+    });
+    let op = AckSend {
+        receipt: None,
+        result: None,
+        sends: sends.collect(),
+    };
+    if let Some(queue) = &queue {
+        queue.can_ack_send(&op, moment)?;
+    }
+    let op = Op::AckSend(op);
+    let renewed = queue.as_ref().and_then(|queue| renewing(queue, &op));
+    let is_new = queue.is_none();
+    let op = renewed.as_ref().unwrap_or(&op);
+    let note = |_: &Context, queue: &mut Value, done: &Done| {
+        if renewed.is_some() {
+            queue.notes.salt_term = wakeups::term();
+        }
+        if let Done::AckSent(Some(sent)) = done {
+            for (letter, sent) in letters.iter().zip(sent) {
+                let Sent::Added(seq) = sent else {
+                    continue;
+                };
+                let message = queue.message(*seq);
+                let id = message.map(|message| queue.id_of(*seq, message).to_box());
+                let new_id = id.filter(|id| *id != letter.id);
+                moved
+                    .gone
+                    .push((letter.seq, new_id.map(|id| id.into_vec().into())));
+            }
+        }
+    };
+    match is_new {
+        true => {
+            let creation = creation(&Changes::default(), Clock::Server);
+            slot.apply_to_new(creation, op, moment, note)
+        }
+        false => {
+            let begun = Begun {
+                moment,
+                before: mem::take(&mut begun.before),
+            };
+            slot.apply(begun, op, note).map(|_| ())
+        }
+    }
+}
+
+fn send_of(letter: &Letter, is_taken: bool) -> Send<'_> {
+    Send {
+        id: (!is_taken).then(|| (&*letter.id).into()),
+        group: letter.group.as_deref().map(Into::into),
+        choices: Choices {
+            label: letter.label.clone(),
+            headers: letter.headers.clone(),
+            ..Choices::default()
+        },
+        ..Send::plain(&letter.payload)
+    }
+}
