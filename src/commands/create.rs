@@ -1,7 +1,7 @@
 //! DQ.CREATE: creates a queue.
 
 use super::options::{
-    BACKOFF, BREAKER, DEAD_TO, ERRORS, LEASE, MAX_TIMEOUTS, RATE, RETRIES, SENDS, TTL,
+    BACKOFF, BREAKER, DEAD_TO, ERRORS, EVENTS, LEASE, MAX_TIMEOUTS, RATE, RETRIES, SENDS, TTL,
 };
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -49,6 +49,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         MAX_TIMEOUTS,
         ERRORS,
         DEAD_TO,
+        EVENTS,
+        number("eventslen", "EVENTSLEN"),
         CLOCK,
     ],
 };
@@ -96,12 +98,10 @@ pub fn other_keys(words: &[&[u8]]) -> Vec<usize> {
 ///
 /// Errors: a key is that of the queue itself, or in another slot of the cluster.
 pub fn check_keys(ctx: &Context, key: Name<'_>, changes: &Changes) -> CommandResult {
-    let dead_to = changes
-        .dead_to
-        .iter()
-        .flatten()
-        .map(|to| ("DEADTO", &*to.key));
-    for (what, other) in dead_to {
+    let dead_to = changes.dead_to.iter().flatten();
+    let dead_to = dead_to.map(|to| ("DEADTO", &*to.key));
+    let events = changes.events.iter().flatten();
+    for (what, other) in dead_to.chain(events.map(|stream| ("EVENTS", &**stream))) {
         if other == key.bytes() {
             return Err(format!("ERR {what} must name another key than that of the queue").into());
         }

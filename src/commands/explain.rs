@@ -1,6 +1,6 @@
 //! DQ.EXPLAIN: says why a message is not being delivered now.
 
-use super::inspect::inspect;
+use super::inspect::{events_error, inspect};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
@@ -25,6 +25,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
     let id = args::get::message(Words::new(&words))?;
+    let events_error = events_error(ctx, key)?;
     inspect(ctx, key, |reply, queue| {
         let Some(explanation) = queue.and_then(|(queue, now)| queue.explain(id, now)) else {
             return reply.null();
@@ -33,7 +34,13 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         field(reply, "code");
         reply.bulk(explanation.code.name().as_bytes());
         field(reply, "why");
-        reply.bulk(explanation.why.as_bytes());
+        let mut why = explanation.why;
+        if let Some(error) = events_error {
+            why += " Its events are not noted: ";
+            why += error;
+            why.push('.');
+        }
+        reply.bulk(why.as_bytes());
         field(reply, "until");
         time(reply, explanation.until);
         field(reply, "by");

@@ -1,9 +1,10 @@
 //! DQ.INFO: shows the counts, options and statistics of a queue.
 
+use super::inspect;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
-use crate::server::message_reply::{field, time};
+use crate::server::message_reply::{field, text, time};
 use crate::server::waiting::wait_list;
 use crate::server::{clock, errors};
 use dq_queue::message::state::State;
@@ -28,13 +29,22 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let moment = clock::now();
     let blocked_clients = wait_list::count(ctx.db(), key.bytes());
+    let events_error = inspect::events_error(ctx, key)?;
     let opened = ctx.open_read(key)?;
     let Some(queue) = opened.get() else {
         return Err(errors::NO_SUCH_QUEUE.into());
     };
     let reply = opened.context().reply();
     reply.map(
-        State::ALL.len() + CONTENT + OPTIONS + TOTALS + TIMES + BREAKERS + LAST + DEAD_LETTERS,
+        State::ALL.len()
+            + CONTENT
+            + OPTIONS
+            + TOTALS
+            + TIMES
+            + BREAKERS
+            + LAST
+            + DEAD_LETTERS
+            + EVENTS,
     );
     state_counts(reply, queue);
     let now = queue.time(moment);
@@ -53,6 +63,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     time(reply, queue.oldest_due_age(now));
     count(reply, "errors", queue.settings().errors.into());
     dead_letters(reply, queue);
+    events(reply, queue, events_error);
     Ok(())
 }
 
@@ -207,6 +218,18 @@ fn dead_letters(reply: Reply<'_>, queue: &Queue) {
         Some((stays, _)) => reply.bulk(stays.text().as_bytes()),
         None => reply.null(),
     }
+}
+
+/// The number of fields that [`events`] writes.
+const EVENTS: usize = 3;
+
+fn events(reply: Reply<'_>, queue: &Queue, error: Option<&str>) {
+    let settings = queue.settings();
+    field(reply, "events");
+    text(reply, settings.events.as_deref());
+    count(reply, "eventslen", settings.events_len);
+    field(reply, "events-error");
+    text(reply, error.map(str::as_bytes));
 }
 
 fn count(reply: Reply<'_>, name: &str, value: u64) {

@@ -1,6 +1,7 @@
 //! Functions that the read-only commands share.
 
 use crate::redis::{Context, Failure, Name, Reply};
+use crate::server::commit::event_stream;
 use crate::server::{clock, message_reply};
 use dq_queue::{Millis, Queue, Seq};
 
@@ -15,6 +16,19 @@ pub(super) fn inspect<R>(
     let opened = ctx.open_read(key)?;
     let queue = opened.get().map(|queue| (queue, queue.time(moment)));
     Ok(read(opened.context().reply(), queue))
+}
+
+/// Why nothing can be added to the event stream of a queue, if so. Error: the key holds another type.
+pub(super) fn events_error(
+    ctx: &mut Context,
+    key: Name<'_>,
+) -> Result<Option<&'static str>, Failure> {
+    let opened = ctx.open_read(key)?;
+    let events = opened
+        .get()
+        .and_then(|queue| queue.settings().events.clone());
+    drop(opened);
+    Ok(events.and_then(|stream| event_stream::error(ctx, key.bytes(), &stream)))
 }
 
 /// Writes a message, or with `id_only` only its id.

@@ -65,6 +65,8 @@ pub const DEAD_TO: Arg = Arg::block(
 )
 .after("DEADTO")
 .optional();
+/// `EVENTS stream`
+pub const EVENTS: Arg = Arg::key_of("stream").after("EVENTS").optional();
 /// `SENDS ON | OFF`
 pub const SENDS: Arg = Arg::one_of("sends", &[Arg::word("on", "ON"), Arg::word("off", "OFF")])
     .after("SENDS")

@@ -371,6 +371,20 @@ impl Context {
         };
     }
 
+    /// Publishes a keyspace event of the stream class, as commands on streams do. Does nothing if
+    /// they are not enabled.
+    pub fn notify_stream_event(&mut self, event: &'static CStr, name: Name<'_>) {
+        // SAFETY: as above.
+        unsafe {
+            api!(RedisModule_NotifyKeyspaceEvent(
+                self.ctx,
+                raw::REDISMODULE_NOTIFY_STREAM,
+                event.as_ptr(),
+                name.as_ptr()
+            ))
+        };
+    }
+
     /// Adds a sample of `ms` milliseconds to the server's latency monitor, which keeps it if it is
     /// above the monitor's threshold.
     pub fn latency_sample(&self, event: &'static CStr, ms: u64) {

@@ -62,6 +62,7 @@ mod reply;
 mod setting;
 mod slots;
 pub mod spec;
+pub mod stream;
 mod text_setting;
 pub mod timer;
 pub mod user_rules;

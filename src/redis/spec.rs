@@ -118,6 +118,11 @@ impl Arg {
         Self::new("key", Kind::Key)
     }
 
+    /// The name of a key that is not that of a queue.
+    pub const fn key_of(name: &'static str) -> Self {
+        Self::new(name, Kind::Key)
+    }
+
     /// Any bytes.
     pub const fn text(name: &'static str) -> Self {
         Self::new(name, Kind::Text)

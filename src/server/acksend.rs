@@ -77,7 +77,7 @@ fn run_together(
     ctx.collect_log_entries();
     let mut published: Vec<Aftermath<'_>> = Vec::with_capacity(parts.len());
     for part in &*parts {
-        let (done, aftermath) = change_silently(ctx, part.key, |slot| match verdict {
+        let (done, mut aftermath) = change_silently(ctx, part.key, |slot| match verdict {
             Ok(true) => part.commit(slot, moment, ids),
             _ => {
                 part.refuse(slot);
@@ -86,11 +86,12 @@ fn run_together(
         })?;
         // In a burst of lease ends the first part may turn out to be stale only now.
         verdict = verdict.map(|can| can && done);
+        aftermath.append(ctx);
         published.push(aftermath);
     }
     published
         .iter_mut()
-        .for_each(|aftermath| aftermath.tell(ctx));
+        .for_each(|aftermath| aftermath.deliver(ctx));
     ctx.replicate_collected();
     for aftermath in published {
         aftermath.publish(ctx);

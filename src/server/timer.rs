@@ -266,7 +266,7 @@ fn advance(queue: &mut Queue, begun: &mut Begun, deadline: u64, fires_wait: bool
         // Each firing of a schedule is replicated in a log entry of its own.
         let ends = progress.caught_up || progress.ticked.fired > 0;
         let is_full = begun.before.steps + STEPS > MAX_STEPS;
-        if ends || is_full || queue.moves_many() || redis_clock::monotonic_us() >= deadline {
+        if ends || is_full || queue.tells_many() || redis_clock::monotonic_us() >= deadline {
             return;
         }
     }

@@ -19,6 +19,7 @@ KEYS = [
     (("ALTER", "k", "LEASE", 5), ["k"]),
     (("ALTER", "k", "deadto", "k2", "expired", "RETRIES", 5), ["k", "k2"]),
     (("ALTER", "k", "DEADTO", ""), ["k"]),
+    (("ALTER", "k", "EVENTS", "DEADTO", "DEADTO", "EVENTS", "EVENTSLEN", 5), ["k", "DEADTO", "EVENTS"]),
     (("SEND", "k", "p"), ["k"]),
     (("SEND", "k", "ID", "ID", "k2", "REPLACE", "DELAY", 5), ["k"]),
     (("MSEND", "k", 2, "NUMKEYS", "3", "DELAY", 5), ["k"]),

@@ -72,6 +72,7 @@ pub mod schedule;
 pub mod settings;
 pub mod stats;
 pub mod text;
+pub mod transition;
 
 pub use error::Error;
 pub use handles::{ConsumerIx, GroupIx, Millis, Receipt, Seq, MAX_EXACT, NEVER};

@@ -168,6 +168,7 @@ pub fn changes(changes: &Changes) -> Result<(), Invalid> {
     let some = |n: Option<Millis>| n.map_or(Ok(()), positive);
     some(changes.lease)?;
     some(changes.group_concurrency)?;
+    some(changes.events_len)?;
     let numbers = [
         changes.max_backoff,
         changes.ttl,

@@ -2,6 +2,7 @@
 //! defaults.
 
 use crate::dead_letters::DeadTo;
+use crate::transition::DEFAULT_EVENTS_LEN;
 use crate::Millis;
 
 /// How the wait after a failed delivery grows with the number of failures.
@@ -138,6 +139,10 @@ pub struct Settings {
     pub errors: u8,
     /// Where messages go that die, if not into the records of the queue.
     pub dead_to: Option<Box<DeadTo>>,
+    /// The key of the event stream, if there is one; never empty.
+    pub events: Option<Box<[u8]>>,
+    /// The most entries of the event stream; at least 1.
+    pub events_len: u64,
 }
 
 impl Default for Settings {
@@ -166,6 +171,8 @@ impl Default for Settings {
             max_timeouts: 0,
             errors: 0,
             dead_to: None,
+            events: None,
+            events_len: DEFAULT_EVENTS_LEN,
         }
     }
 }
@@ -219,6 +226,10 @@ pub struct Changes {
     pub errors: Option<u8>,
     /// See [`Settings::dead_to`]; `Some(None)` removes it.
     pub dead_to: Option<Option<Box<DeadTo>>>,
+    /// See [`Settings::events`]; `Some(None)` removes it.
+    pub events: Option<Option<Box<[u8]>>>,
+    /// See [`Settings::events_len`].
+    pub events_len: Option<u64>,
 }
 
 impl Settings {
@@ -267,6 +278,11 @@ impl Settings {
                 Some(dead_to) => dead_to.clone(),
                 None => self.dead_to.clone(),
             },
+            events: match &changes.events {
+                Some(events) => events.clone(),
+                None => self.events.clone(),
+            },
+            events_len: changes.events_len.unwrap_or(self.events_len),
         }
     }
 }

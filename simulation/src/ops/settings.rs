@@ -55,6 +55,8 @@ impl Ops<'_> {
             errors: self.maybe(3, |a| a.rng.u8(0..4)),
             closed: self.maybe(3, |a| a.rng.u8(0..4) == 0),
             dead_to: None,
+            events: None,
+            events_len: None,
         }
     }
 }

@@ -11,81 +11,74 @@ use crate::redis::{Context, Name, OwnedName, Value};
 use dq_queue::dead_letters::{Letter, Moved, Stays};
 use dq_queue::family::slot_of_key;
 use dq_queue::message::Choices;
-use dq_queue::op::{AckSend, Happened, Send, Sent, Told};
+use dq_queue::op::{AckSend, Send, Sent};
 use dq_queue::settings::{Changes, Clock};
-use dq_queue::{Done, Error, Moment, Op};
+use dq_queue::{Done, Error, Moment, Op, Seq};
 
+use super::outbox::Others;
 use super::{begin_without_events, change_silently, creation, renewing, Begun, Slot};
 use crate::server::{clock, wakeups};
 
 /// The dead messages that a change leaves for another queue.
-pub struct Outbox {
+pub struct Letters {
     to: Box<[u8]>,
     letters: Vec<Letter>,
     /// Why others cannot go.
     stays: Option<Stays>,
     /// When they died.
     moment: Moment,
-    /// Whether the collecting of log entries began for it.
-    began_to_collect: bool,
 }
 
-impl Outbox {
-    /// What the last change of a queue has left, if anything. From now on log entries are
-    /// collected: call it before the change is replicated.
-    #[cold]
-    pub fn of(
-        ctx: &Context,
-        key: Name<'_>,
-        queue: &Value,
-        told: &Told,
-        moment: Moment,
-    ) -> Option<Outbox> {
+impl Letters {
+    /// Those of these messages that are to go from the queue in `key` to another one.
+    pub fn of(key: Name<'_>, queue: &Value, moving: &[Seq], moment: Moment) -> Option<Letters> {
         let to = queue.settings().dead_to.as_ref()?.key.clone();
-        let (letters, stays) = queue.letters(&told.moving, key.bytes());
+        let (letters, stays) = queue.letters(moving, key.bytes());
         if letters.is_empty() && stays.is_none() {
             return None;
         }
-        Some(Outbox {
+        Some(Letters {
             to,
             letters,
             stays,
             moment,
-            began_to_collect: ctx.begin_to_collect(),
         })
     }
 
-    /// Sends the messages and removes those from their queue, `key`, that have gone. Returns what
-    /// has happened in the other queue, if anything.
+    /// Sends the messages and removes those from their queue, `key`, that have gone. Says in
+    /// `others` what has happened in the other queue.
     #[cold]
-    pub fn deliver(self, ctx: &mut Context, key: Name<'_>) -> Option<(OwnedName, Happened)> {
+    pub fn deliver(self, ctx: &mut Context, key: Name<'_>, others: &mut Others) {
         let name = OwnedName::new(&self.to);
         let to = name.name();
         let mut moved = Moved {
             gone: Vec::new(),
             stays: self.stays,
         };
-        let mut happened = None;
-        if self.to == key.bytes().into() {
+        if *self.to == *key.bytes() {
             moved.stays = Some(Stays::Itself);
         } else if ctx.is_in_cluster() && slot_of_key(&self.to) != slot_of_key(key.bytes()) {
             moved.stays = Some(Stays::Slot);
         } else if !self.letters.is_empty() {
             let sent = change_silently(ctx, to, |slot| send(slot, &self.letters, &mut moved));
             match sent {
-                Ok(((), aftermath)) => happened = Some(aftermath.happened),
+                Ok(((), mut aftermath)) => {
+                    aftermath.tell(ctx);
+                    let happened = aftermath.happened;
+                    others.streams.extend(aftermath.take_streams());
+                    others.queues.push((OwnedName::new(&self.to), happened));
+                }
                 Err(_) => moved.stays = Some(Stays::Type),
             }
         }
         let moved = Op::Moved(moved);
-        // The type of the key was right a moment ago. Where the queue is gone, so are its records.
-        let _ = change_silently(ctx, key, |slot| {
+        let removed = change_silently(ctx, key, |slot| {
             slot.apply(Begun::at(self.moment), &moved, |_, _, _| ())
         });
-        if self.began_to_collect {
-            ctx.replicate_collected();
+        // The type of the key was right a moment ago. Where the queue is gone, so are its records.
+        if let Ok((_, mut aftermath)) = removed {
+            aftermath.tell(ctx);
         }
-        happened.map(|happened| (name, happened))
     }
 }
 

@@ -8,12 +8,14 @@
 mod apply;
 mod begin;
 mod dead_letters;
+pub mod event_stream;
+mod outbox;
 mod run;
 
 use std::cell::RefCell;
 use std::ffi::CStr;
 
-use crate::redis::{Context, KeyWrite, Name, OwnedName, Value, WrongType};
+use crate::redis::{Context, KeyWrite, Name, Value, WrongType};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::op::{Effects, Ending, Happened};
 use dq_queue::settings::{Changes, Clock, Settings};
@@ -28,7 +30,8 @@ pub use apply::renewing;
 pub use begin::{
     begin, begin_without_events, can_begin, has_fire_without_memory, has_small_lead, Begun,
 };
-use dead_letters::Outbox;
+use event_stream::Appended;
+use outbox::{Others, Outbox};
 pub use run::{clock_of, run, run_chosen, run_if, run_in_form, Form, Missing};
 
 /// The maximum number of removed messages that a command frees.
@@ -61,8 +64,8 @@ pub struct Aftermath<'c> {
     happened: Happened,
     ended: Vec<Ending>,
     outbox: Option<Box<Outbox>>,
-    /// What has happened in another queue because of it.
-    other: Option<Box<(OwnedName, Happened)>>,
+    /// What has happened in other keys because of it.
+    others: Option<Box<Others>>,
 }
 
 /// Opens a key, runs `apply` to change the queue in it, and closes the key. Then it publishes
@@ -103,7 +106,7 @@ pub fn change_silently<'c, R>(
         happened: slot.happened,
         ended: std::mem::take(&mut slot.ended),
         outbox: slot.outbox.take(),
-        other: None,
+        others: None,
     };
     // The key is closed at the end of this block.
     Ok((result, aftermath))
@@ -144,9 +147,12 @@ impl Slot<'_> {
             told,
         } = queue.take_effects();
         let is_replay = matches!(replication, Replication::Replayed | Replication::Restored);
-        if let Some(told) = told.filter(|_| !is_replay) {
-            let outbox = Outbox::of(ctx, key, queue, &told, moment);
-            self.outbox = outbox.map(Box::new);
+        if let Some(told) = told {
+            let outbox = Outbox::of(ctx, key, queue, *told, moment, is_replay);
+            match (&mut self.outbox, outbox) {
+                (Some(earlier), Some(outbox)) => earlier.add(outbox),
+                (earlier, outbox) => *earlier = earlier.take().or(outbox.map(Box::new)),
+            }
         }
         if let Replication::Entry(entry) = &replication {
             if entry.before.cut > 0 {
@@ -225,9 +231,43 @@ impl Aftermath<'_> {
     /// before [`Aftermath::publish`].
     #[inline]
     pub fn tell(&mut self, ctx: &mut Context) {
-        if let Some(outbox) = self.outbox.take() {
-            self.other = outbox.deliver(ctx, self.key).map(Box::new);
+        if self.outbox.is_some() {
+            self.append(ctx);
+            self.deliver(ctx);
         }
+    }
+
+    /// Adds to the event stream. A replay does so between the changes of two queues.
+    pub fn append(&mut self, ctx: &mut Context) {
+        let entries = self
+            .outbox
+            .as_mut()
+            .and_then(|outbox| outbox.entries.take());
+        let appended = entries.and_then(|entries| entries.append(ctx, self.key));
+        if let Some(appended) = appended {
+            self.others.get_or_insert_default().streams.push(appended);
+        }
+    }
+
+    /// Sends dead messages to another queue, and replicates what was collected for that.
+    pub fn deliver(&mut self, ctx: &mut Context) {
+        let Some(outbox) = self.outbox.take() else {
+            return;
+        };
+        if let Some(letters) = outbox.letters {
+            letters.deliver(ctx, self.key, self.others.get_or_insert_default());
+        }
+        if outbox.began_to_collect {
+            ctx.replicate_collected();
+        }
+    }
+
+    /// Takes out what was done to streams.
+    fn take_streams(&mut self) -> Vec<Appended> {
+        let others = self.others.as_mut();
+        others
+            .map(|others| std::mem::take(&mut others.streams))
+            .unwrap_or_default()
     }
 
     /// Publishes events and answers clients that wait for the end of a message.
@@ -236,13 +276,29 @@ impl Aftermath<'_> {
         if !self.happened.is_empty() && ctx.wants_events() {
             notify(ctx, self.key, self.happened);
         }
-        if let Some(other) = &self.other {
-            if ctx.wants_events() {
-                notify(ctx, other.0.name(), other.1);
-            }
+        if let Some(others) = &self.others {
+            publish_others(ctx, others);
         }
         for ending in self.ended {
             blocked_wait::answer(ctx, self.key, ending);
+        }
+    }
+}
+
+#[cold]
+fn publish_others(ctx: &mut Context, others: &Others) {
+    for (key, happened) in &others.queues {
+        if ctx.wants_events() {
+            notify(ctx, key.name(), *happened);
+        }
+    }
+    for appended in &others.streams {
+        let stream = appended.stream.name();
+        for _ in 0..appended.added {
+            ctx.notify_stream_event(c"xadd", stream);
+        }
+        if appended.trimmed {
+            ctx.notify_stream_event(c"xtrim", stream);
         }
     }
 }

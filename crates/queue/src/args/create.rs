@@ -38,7 +38,7 @@ pub fn other_keys(mut words: Words<'_>) -> Vec<usize> {
     let mut keys = Vec::new();
     while let Some(option) = words.option() {
         let at = words.position();
-        let names_key = option.name() == "DEADTO" && words.peek() != Some(b"");
+        let names_key = matches!(option.name(), "DEADTO" | "EVENTS") && words.peek() != Some(b"");
         let read = match option.name() {
             what @ "CLOCK" => read_clock(&mut words, what).map(|_| ()),
             _ => read_setting(&mut changes, &option, &mut words),

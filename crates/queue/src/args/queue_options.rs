@@ -56,6 +56,12 @@ pub fn read_setting(
         "MAXTIMEOUTS" => once(&mut changes.max_timeouts, what, words.number(what, ANY)?),
         "ERRORS" => once(&mut changes.errors, what, words.number(what, ERRORS)?),
         "DEADTO" => once(&mut changes.dead_to, what, dead_to(words, what)?),
+        "EVENTS" => {
+            let key = words.bytes(what)?;
+            let events = (!key.is_empty()).then(|| key.into());
+            once(&mut changes.events, what, events)
+        }
+        "EVENTSLEN" => once(&mut changes.events_len, what, words.number(what, SOME)?),
         "SENDS" => {
             let choices = [("ON", false), ("OFF", true)];
             let closed = words.choice(what, "ON or OFF", &choices)?;

@@ -2,6 +2,7 @@
 //! and clients that wait.
 
 use crate::message::state::State;
+use crate::transition::Transition;
 use crate::Seq;
 
 /// A set of kinds of events, which listeners are notified of.
@@ -77,6 +78,9 @@ pub struct Told {
     /// Dead messages that are to go to another queue (DEADTO). A replay drops them: what
     /// became of them follows in log entries of its own.
     pub moving: Vec<Seq>,
+    /// The transitions of messages, in order, where the queue has an event stream. Every server
+    /// that applies the operation adds them to the stream itself.
+    pub transitions: Vec<Transition>,
 }
 
 impl Effects {

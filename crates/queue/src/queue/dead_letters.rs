@@ -35,10 +35,12 @@ impl Queue {
         told.map_or(0, |told| told.moving.len() as u64)
     }
 
-    /// Whether so many messages wait to go to another queue that a slice should end.
-    pub fn moves_many(&self) -> bool {
-        const MANY: u64 = if IS_SMALL { 4 } else { 128 };
-        self.moving() >= MANY
+    /// Whether there is so much to tell other keys that a slice should end.
+    #[inline]
+    pub fn tells_many(&self) -> bool {
+        const MANY: usize = if IS_SMALL { 4 } else { 128 };
+        let told = self.effects.told.as_ref();
+        told.is_some_and(|told| told.moving.len() >= MANY || told.transitions.len() >= 2 * MANY)
     }
 
     /// Whether the last change has left something to tell other keys.

@@ -41,6 +41,7 @@ impl Queue {
     /// A message that neither waits nor runs any longer has ended.
     pub(super) fn end(&mut self, seq: Seq, stored: StoredState, now: Millis) {
         self.publish_end(seq, stored);
+        self.note_end(seq, stored, now);
         if self.batches.is_some() {
             self.member_ended(seq, stored, now);
         }

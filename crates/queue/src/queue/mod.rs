@@ -27,6 +27,7 @@ mod rerun;
 #[cfg(test)]
 mod tests;
 mod time;
+mod transitions;
 
 pub use time::lead::MAX_LEAD;
 pub use time::Progress;
@@ -346,6 +347,10 @@ impl Queue {
 
     /// Takes the effects collected since the last call.
     pub fn take_effects(&mut self) -> Effects {
+        if self.moving() > 0 {
+            // They count as records that are kept from now on.
+            self.wake_by(0);
+        }
         std::mem::take(&mut self.effects)
     }
 

@@ -12,6 +12,7 @@ use crate::index::waiting::PendingKey;
 use crate::message::state::StoredState;
 use crate::message::{Choices, Message};
 use crate::op::Happened;
+use crate::transition::Kind;
 use crate::{ConsumerIx, GroupIx, Millis, Seq, MAX_EXACT};
 
 /// What the caller needs to know of a message whose lease has ended.
@@ -27,7 +28,7 @@ pub(super) struct Ended {
 
 /// A pending message with all its index keys.
 pub(super) struct IndexKeys {
-    stored: StoredState,
+    pub stored: StoredState,
     group: GroupIx,
     pending_key: PendingKey,
     /// Its key in its group, if it has one.
@@ -163,6 +164,9 @@ impl Queue {
                 self.grouped_ready += 1;
                 self.effects.happened.add(Happened::READY);
             }
+        }
+        if keys.stored == StoredState::Due {
+            self.note(seq, Kind::Ready);
         }
         match keys.stored {
             StoredState::Due if !keys.group.is_some() => self.effects.happened.add(Happened::READY),

@@ -7,9 +7,10 @@ use crate::dead_letters::{bit, DeadTo};
 use crate::limits::{self, Invalid};
 use crate::message::state::Reason;
 use crate::settings::{Breaker, Changes, Clock, OnDead, OnRetry, Rate, Settings};
+use crate::transition::DEFAULT_EVENTS_LEN;
 
 /// The number of options in [`Changes`].
-const OPTIONS: u32 = 23;
+const OPTIONS: u32 = 25;
 const RETRIES: u32 = 12;
 const BACKOFF: u32 = 13;
 const JITTER: u32 = 14;
@@ -21,6 +22,8 @@ const CLOSED: u32 = 19;
 const MAX_TIMEOUTS: u32 = 20;
 const ERRORS: u32 = 21;
 const DEAD_TO: u32 = 22;
+const EVENTS: u32 = 23;
+const EVENTS_LEN: u32 = 24;
 
 /// Writes all options of a queue.
 pub fn put_settings(out: &mut Vec<u8>, settings: &Settings) {
@@ -66,6 +69,8 @@ fn all_of(settings: &Settings) -> Changes {
         max_timeouts: Some(settings.max_timeouts).filter(|most| *most > 0),
         errors: Some(settings.errors).filter(|most| *most > 0),
         dead_to: settings.dead_to.clone().map(Some),
+        events: settings.events.clone().map(Some),
+        events_len: Some(settings.events_len).filter(|most| *most != DEFAULT_EVENTS_LEN),
     }
 }
 
@@ -97,6 +102,8 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
         c.max_timeouts.is_some(),
         c.errors.is_some(),
         c.dead_to.is_some(),
+        c.events.is_some(),
+        c.events_len.is_some(),
     ];
     let present = mask(numbers.map(|n| n.is_some())) | mask(others) << RETRIES;
     put_number(out, present);
@@ -135,6 +142,12 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
     }
     if let Some(dead_to) = &c.dead_to {
         put_dead_to(out, dead_to.as_deref());
+    }
+    if let Some(events) = &c.events {
+        put_bytes(out, events.as_deref().unwrap_or_default());
+    }
+    if let Some(most) = c.events_len {
+        put_number(out, most);
     }
 }
 
@@ -203,6 +216,13 @@ pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
     }
     if has(DEAD_TO) {
         changes.dead_to = Some(dead_to(reader)?);
+    }
+    if has(EVENTS) {
+        let key = reader.bytes()?;
+        changes.events = Some((!key.is_empty()).then(|| key.into()));
+    }
+    if has(EVENTS_LEN) {
+        changes.events_len = Some(reader.number()?);
     }
     limits::changes(&changes)?;
     Ok(changes)

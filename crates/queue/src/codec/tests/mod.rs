@@ -7,3 +7,4 @@ mod ops;
 mod primary;
 mod queues;
 mod records;
+mod transitions;

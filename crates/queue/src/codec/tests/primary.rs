@@ -9,6 +9,7 @@ use crate::codec::verbatim;
 use crate::message::state::State;
 use crate::op::{AckSend, Fetch, NackKind, Receipts, Redrive, Send, Sent};
 use crate::settings::{Clock, Settings};
+use crate::transition::Transition;
 use crate::{Done, Moment, Op, Queue, Receipt};
 
 /// One thing that happens on a primary.
@@ -146,6 +147,8 @@ pub struct Primary {
     pub queue: Queue,
     pub us: u64,
     pub issued: Vec<Receipt>,
+    /// The transitions of messages that no test has taken.
+    pub transitions: Vec<Transition>,
     pub told: Vec<Told>,
 }
 
@@ -185,6 +188,7 @@ impl Primary {
             queue,
             us,
             issued: Vec::new(),
+            transitions: Vec::new(),
             told: Vec::new(),
         }
     }
@@ -241,7 +245,10 @@ impl Primary {
             self.issued
                 .extend(given.iter().map(|d| d.receipt).filter(|r| *r > 0));
         }
-        if self.queue.take_effects().changed {
+        let effects = self.queue.take_effects();
+        let told = effects.told.map(|told| *told).unwrap_or_default();
+        self.transitions.extend(told.transitions);
+        if effects.changed {
             match (of_command, &done) {
                 (Some(_), Some(_)) => self.told.push(Told::Command(Box::new(op))),
                 (_, None) => self.tell(LogEntry::of(moment, steps, None, &Op::Tick)),

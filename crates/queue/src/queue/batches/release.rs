@@ -7,6 +7,7 @@ use crate::index::ready_line::Join;
 use crate::message::after::Counts;
 use crate::message::state::Reason;
 use crate::queue::Queue;
+use crate::transition::Kind;
 use crate::{GroupIx, Millis, Seq, IS_SMALL};
 
 /// Maximum number of held messages that one operation or event releases. The timer
@@ -117,6 +118,7 @@ impl Queue {
         let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
         self.changed();
         if dies {
+            // It is held until it dies.
             self.die(seq, Reason::Batch, at);
         } else {
             self.store.with(seq, |message| {
@@ -127,6 +129,8 @@ impl Queue {
                 ext.ttl_base = due;
                 message.due = due;
             });
+            let due = self.store.get(seq).map_or(at, |message| message.due);
+            self.note_until(seq, Kind::Released, self.last, due);
             self.enter_pending(seq, self.last);
         }
         self.refresh(group, self.last, Join::by_time(at));

@@ -11,6 +11,7 @@ use crate::message::Choices;
 use crate::op::Happened;
 use crate::queue::Queue;
 use crate::text::cut;
+use crate::transition::Kind;
 use crate::{GroupIx, Millis, Receipt, Seq, MAX_EXACT};
 
 /// What happens to the message of a delivery that failed or was given back.
@@ -32,6 +33,14 @@ impl Return {
     /// Whether the attempt counts as a failed one.
     pub(in crate::queue) fn is_failed_attempt(&self) -> bool {
         !matches!(self, Return::Uncounted | Return::Snoozed(_))
+    }
+
+    /// When it becomes due again (Unix ms), if it waits for that.
+    pub(in crate::queue) fn due(&self) -> Option<Millis> {
+        match self {
+            Return::Waits(due) | Return::Snoozed(due) => Some(*due),
+            _ => None,
+        }
     }
 
     /// Whether a breaker counts it.
@@ -95,6 +104,7 @@ impl Queue {
         self.effects.happened.add(Happened::TIMEOUT);
         let groups = self.groups_of([seq].iter());
         self.keep_failed_attempt(seq, b"timeout", now);
+        self.note_until(seq, Kind::Timeout, now, outcome.due().unwrap_or(now));
         let died = self.give_back(seq, outcome, now);
         for seq in later {
             self.come_back_uncounted(seq, now);

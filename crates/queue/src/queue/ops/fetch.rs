@@ -336,7 +336,11 @@ impl Queue {
         let attempt = history.start(message.due, now, receipt, round.consumer);
         let grown = message.extension_bytes() - bytes;
         self.store.count_extension(grown);
+        let was = keys.stored;
         self.leave(keys);
+        if self.has_events() {
+            self.note_delivery(seq, was, now);
+        }
         self.consumers.unmention(before);
         self.consumers.deliver(round.consumer, leased);
         if let Some(rate) = self.settings.rate {

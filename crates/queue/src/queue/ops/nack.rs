@@ -5,6 +5,7 @@ use crate::message::state::Reason;
 use crate::op::{Done, Happened, NackKind, NackPause, Paused};
 use crate::queue::delivery::give_back::{distinct, Return};
 use crate::queue::Queue;
+use crate::transition::Kind;
 use crate::{Millis, Receipt, Seq, MAX_EXACT};
 
 /// The arguments of a NACK.
@@ -109,6 +110,7 @@ impl Queue {
         self.effects.changed = true;
         self.effects.visible = true;
         self.effects.happened.add(Happened::NACKED);
+        self.note_until(seq, Kind::Nacked, now, outcome.due().unwrap_or(now));
         self.give_back(seq, outcome, now);
     }
 }

@@ -4,6 +4,7 @@ use crate::index::ready_line::Join;
 use crate::message::state::StoredState;
 use crate::op::{Done, Redrive};
 use crate::queue::Queue;
+use crate::transition::Kind;
 use crate::{Millis, Seq, NEVER};
 
 impl Queue {
@@ -75,6 +76,7 @@ impl Queue {
             }
             self.bytes += size;
             self.unhold(seq, group);
+            self.note(seq, Kind::Redriven);
             self.enter_pending(seq, self.last);
             self.refresh(group, self.last, redriven);
         }

@@ -4,6 +4,7 @@ use crate::message::history::History;
 use crate::message::state::StoredState;
 use crate::op::{Done, DueTime};
 use crate::queue::Queue;
+use crate::transition::Kind;
 use crate::Millis;
 
 impl Queue {
@@ -17,6 +18,7 @@ impl Queue {
         let due = due.from(now);
         if self.is_at(seq, StoredState::Held) {
             self.reschedule_held(seq, due, is_point);
+            self.note_until(seq, Kind::Rescheduled, now, due);
             self.changed();
             return Done::Flag(true);
         }
@@ -30,6 +32,7 @@ impl Queue {
                 ext.ttl_base = due;
             }
         }
+        self.note_until(seq, Kind::Rescheduled, now, due);
         self.enter_pending(seq, now);
         self.refresh(group, now, self.join(now));
         self.changed();

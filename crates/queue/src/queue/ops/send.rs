@@ -12,6 +12,7 @@ use crate::queue::batches::rings::Rings;
 use crate::queue::batches::Hold;
 use crate::queue::moves::IndexKeys;
 use crate::queue::Queue;
+use crate::transition::Kind;
 use crate::{GroupIx, Millis, Seq};
 
 /// What a given id means for a message that is to have it.
@@ -200,6 +201,7 @@ impl Queue {
         if content.id.is_some() {
             self.ids.insert(&self.store, seq);
         }
+        self.note_sent(seq, now);
         if let Some(batching) = batching {
             self.enter_batches(seq, batching, hold);
         }
@@ -336,6 +338,7 @@ impl Queue {
     /// Removes a pending message that is replaced. Clients that wait for the end of
     /// its id keep waiting.
     fn replace(&mut self, seq: Seq, now: Millis) {
+        self.note(seq, Kind::Replaced);
         self.leave_pending(seq);
         let group = match self.store.get(seq) {
             Some(message) => {
@@ -355,6 +358,7 @@ impl Queue {
             return;
         }
         let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        self.note(seq, Kind::Replaced);
         self.leave_record(seq);
         self.unhold(seq, group);
         self.forget(seq);

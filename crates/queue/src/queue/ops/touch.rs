@@ -3,6 +3,7 @@
 use crate::op::{Done, Happened};
 use crate::queue::delivery::give_back::distinct;
 use crate::queue::Queue;
+use crate::transition::Kind;
 use crate::{Millis, Receipt, Seq, MAX_EXACT};
 
 impl Queue {
@@ -38,5 +39,6 @@ impl Queue {
     pub(in crate::queue) fn leave_note(&mut self, seq: Seq, note: &[u8]) {
         self.store.with(seq, |message| message.set_note(note));
         self.effects.happened.add(Happened::NOTED);
+        self.note(seq, Kind::Noted);
     }
 }

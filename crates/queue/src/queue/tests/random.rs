@@ -272,6 +272,8 @@ fn changes() -> impl Strategy<Value = Changes> {
         max_timeouts: b.10,
         errors: b.11,
         dead_to: None,
+        events: None,
+        events_len: None,
     })
 }
 

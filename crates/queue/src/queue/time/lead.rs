@@ -136,6 +136,7 @@ impl Queue {
             return;
         }
         let moved = self.groups_with_points();
+        let were_due = self.noted_due();
         // A queue that cannot be rebuilt is damaged already. Its clock then stands still.
         let Ok(rebuilt) = set_back(self, by, now, &moved) else {
             return;
@@ -150,6 +151,7 @@ impl Queue {
             visible: true,
             ..before.effects
         };
+        self.note_no_longer_due(&were_due, now);
         self.ticket += 1;
         let priority = |position: Option<Position>| position.map(|at| at.priority);
         if priority(self.plain_position) != priority(before.plain_position) {

@@ -213,7 +213,7 @@ impl Queue {
     pub(super) fn catch_up_with(&mut self, now: Millis) {
         let mut progress = Progress::default();
         while let Some((at, _)) = self.leases.first_end().filter(|(at, _)| *at <= now) {
-            if progress.steps == MOST_ENDED || self.moves_many() {
+            if progress.steps == MOST_ENDED || self.tells_many() {
                 break;
             }
             self.last = self.last.max(at);

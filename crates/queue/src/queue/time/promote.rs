@@ -7,6 +7,7 @@ use crate::message::state::StoredState;
 use crate::op::Happened;
 use crate::queue::moves::{member, pending_key};
 use crate::queue::Queue;
+use crate::transition::Kind;
 use crate::{GroupIx, Millis, Seq};
 
 impl Queue {
@@ -49,6 +50,11 @@ impl Queue {
             }
         }
         self.waiting.plain.promote_run(&run);
+        if self.has_events() {
+            for (_, seq) in &run.keys {
+                self.note_until(*seq, Kind::Ready, at, at);
+            }
+        }
         self.effects.happened.add(Happened::READY);
         self.refresh(GroupIx::NONE, at, Join::by_time(at));
         run.keys.len() as u64
@@ -89,6 +95,7 @@ impl Queue {
         let (group, pending_key) = (message.group, pending_key(seq, message));
         let member = group.is_some().then(|| member(seq, message));
         self.waiting.promote(from, pending_key);
+        self.note(seq, Kind::Ready);
         let is_ready = member.is_none_or(|member| self.promote_member(group, from, member));
         if is_ready {
             self.effects.happened.add(Happened::READY);

@@ -60,8 +60,8 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             option::weighted(0.3, 0..=MAX_ERRORS),
         ),
     );
-    (lists, option::weighted(0.3, dead_to()))
-        .prop_map(|((a, b, c), dead_to)| Changes {
+    (lists, option::weighted(0.3, dead_to()), events(scale))
+        .prop_map(|((a, b, c), dead_to, events)| Changes {
             lease: b.4,
             retries: c.0,
             backoff: c.1,
@@ -86,6 +86,8 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             max_timeouts: c.8,
             errors: c.9,
             dead_to,
+            events: events.0,
+            events_len: events.1,
             on_dead: c.5.map(|block| {
                 if block {
                     OnDead::Block
@@ -100,6 +102,19 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             }
             changes
         })
+}
+
+/// EVENTS and EVENTSLEN. A history of one queue leaves them as they are.
+fn events(scale: Scale) -> BoxedStrategy<(Option<Option<Box<[u8]>>>, Option<u64>)> {
+    let key = prop_oneof![Just(None), Just(Some(b"stream"[..].into()))];
+    match scale {
+        Scale::Any => (
+            option::weighted(0.3, key),
+            option::weighted(0.3, scale.some()),
+        )
+            .boxed(),
+        Scale::Small => Just((None, None)).boxed(),
+    }
 }
 
 /// Where dead messages go.

@@ -7,6 +7,7 @@ use crate::message::state::{State, StoredState};
 use crate::op::{Done, Piecemeal, Removal};
 use crate::queue::bulk::sources::Source;
 use crate::queue::Queue;
+use crate::transition::Kind;
 use crate::{Millis, Seq};
 
 impl Queue {
@@ -74,6 +75,9 @@ impl Queue {
         let removed = State::ALL.iter().map(|state| self.count(*state)).sum();
         if removed > 0 || self.groups.held_count() > 0 {
             self.changed();
+        }
+        if removed > 0 {
+            self.note_purge_of_all();
         }
         let watched = self.watched.iter();
         let watched: Vec<Seq> = watched.filter_map(|id| self.find(id)).collect();
@@ -155,6 +159,7 @@ impl Queue {
         };
         let (stored, group, size) = (message.stored, message.group, message.payload_len());
         self.publish_removed(seq);
+        self.note(seq, Kind::Purged);
         match stored {
             StoredState::Delayed | StoredState::Due | StoredState::Retry | StoredState::Held => {
                 self.leave_pending(seq);

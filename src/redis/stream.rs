@@ -1,0 +1,238 @@
+//! Streams of the server, to which entries are added without a command.
+//!
+//! Nothing here is replicated: every server that repeats a change adds the same entries itself. So
+//! an id never comes from the clock of a server.
+
+use super::{raw, Context, Name, WrongType};
+use std::ffi::CStr;
+use std::os::raw::{c_int, c_long};
+use std::ptr;
+
+/// The id of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Id {
+    ms: u64,
+    seq: u64,
+}
+
+impl Id {
+    /// The first id at `ms` that is greater than this one, the last one of a stream.
+    fn next(self, ms: u64) -> Id {
+        let first = Id {
+            ms,
+            // A stream may not have the id 0-0.
+            seq: u64::from(ms == 0),
+        };
+        match self.seq.checked_add(1) {
+            Some(seq) => first.max(Id { ms: self.ms, seq }),
+            None => first.max(Id {
+                ms: self.ms.saturating_add(1),
+                seq: 0,
+            }),
+        }
+    }
+
+    /// Reads the text of an id: `ms-seq`.
+    fn read(text: &[u8]) -> Option<Id> {
+        let text = std::str::from_utf8(text).ok()?;
+        let (ms, seq) = text.split_once('-')?;
+        Some(Id {
+            ms: ms.parse().ok()?,
+            seq: seq.parse().ok()?,
+        })
+    }
+}
+
+/// A stream that is open for adding. It is closed when dropped.
+pub struct Stream<'a> {
+    ctx: &'a Context,
+    name: Name<'a>,
+    key: *mut raw::RedisModuleKey,
+    last: Id,
+    /// Whether `last` is what the server says, and not only the id of the last entry that is left.
+    is_last_sure: bool,
+}
+
+impl Context {
+    /// Opens a key to add to the stream in it, or to make one. Error: it holds another type.
+    pub fn open_stream<'a>(&'a mut self, name: Name<'a>) -> Result<Stream<'a>, WrongType> {
+        let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
+        // SAFETY: the context and the name are live.
+        let key = unsafe { api!(RedisModule_OpenKey(self.as_ptr(), name.as_ptr(), mode)) }.cast();
+        let mut stream = Stream {
+            ctx: self,
+            name,
+            key,
+            last: Id { ms: 0, seq: 0 },
+            is_last_sure: false,
+        };
+        match stream.holds_stream_or_nothing() {
+            true => {
+                stream.last = stream.last_entry().unwrap_or(stream.last);
+                Ok(stream)
+            }
+            false => Err(WrongType),
+        }
+    }
+
+    /// Whether a key holds a stream or nothing.
+    pub fn can_be_stream(&mut self, name: Name<'_>) -> bool {
+        let mode = raw::REDISMODULE_READ as c_int;
+        // SAFETY: the context and the name are live.
+        let key = unsafe { api!(RedisModule_OpenKey(self.as_ptr(), name.as_ptr(), mode)) }.cast();
+        let opened = Stream {
+            ctx: self,
+            name,
+            key,
+            last: Id { ms: 0, seq: 0 },
+            is_last_sure: false,
+        };
+        opened.holds_stream_or_nothing()
+    }
+}
+
+impl Stream<'_> {
+    fn holds_stream_or_nothing(&self) -> bool {
+        if self.key.is_null() {
+            return true;
+        }
+        // SAFETY: the key is open.
+        let kind = unsafe { api!(RedisModule_KeyType(self.key)) };
+        let kinds = [
+            raw::REDISMODULE_KEYTYPE_EMPTY,
+            raw::REDISMODULE_KEYTYPE_STREAM,
+        ];
+        kinds.into_iter().any(|good| good as c_int == kind)
+    }
+
+    /// The id of the last entry.
+    fn last_entry(&self) -> Option<Id> {
+        let reverse = raw::REDISMODULE_STREAM_ITERATOR_REVERSE as c_int;
+        let mut id = raw::RedisModuleStreamID { ms: 0, seq: 0 };
+        let mut fields: c_long = 0;
+        let ok = raw::REDISMODULE_OK as c_int;
+        // SAFETY: the key is open, and no iterator of it is. A key that holds no stream gets none.
+        unsafe {
+            let (from, to) = (ptr::null_mut(), ptr::null_mut());
+            if api!(RedisModule_StreamIteratorStart(self.key, reverse, from, to)) != ok {
+                return None;
+            }
+            let found = api!(RedisModule_StreamIteratorNextID(
+                self.key,
+                &mut id,
+                &mut fields
+            )) == ok;
+            api!(RedisModule_StreamIteratorStop(self.key));
+            found.then_some(Id {
+                ms: id.ms,
+                seq: id.seq,
+            })
+        }
+    }
+
+    /// The last id that the stream has given, also if that entry was deleted.
+    #[cold]
+    fn last_given(&self) -> Option<Id> {
+        // SAFETY: the context and the name are live, the format describes the arguments, and the
+        // reply is freed once, after its parts were read.
+        unsafe {
+            let call = raw::RedisModule_Call?;
+            let reply = call(
+                self.ctx.as_ptr(),
+                c"XINFO".as_ptr(),
+                c"cs".as_ptr(),
+                c"STREAM".as_ptr(),
+                self.name.as_ptr(),
+            );
+            if reply.is_null() {
+                return None;
+            }
+            let count = api!(RedisModule_CallReplyLength(reply));
+            let text = |at: usize| {
+                let part = api!(RedisModule_CallReplyArrayElement(reply, at));
+                if part.is_null() {
+                    return None;
+                }
+                let mut len = 0;
+                let text = api!(RedisModule_CallReplyStringPtr(part, &mut len));
+                (!text.is_null()).then(|| std::slice::from_raw_parts(text.cast::<u8>(), len))
+            };
+            let mut names = (0..count.saturating_sub(1)).step_by(2);
+            let at = names.find(|at| text(*at) == Some(b"last-generated-id"));
+            let last = at.and_then(|at| Id::read(text(at + 1)?));
+            api!(RedisModule_FreeCallReply(reply));
+            last
+        }
+    }
+
+    /// Adds an entry whose id begins with `ms`, or with a later time where the stream is ahead.
+    /// Returns whether it could be added: a stream may have given out its last id.
+    pub fn add(&mut self, ms: u64, fields: &[(&CStr, &[u8])]) -> bool {
+        if self.try_add(ms, fields) {
+            return true;
+        }
+        if std::mem::replace(&mut self.is_last_sure, true) {
+            return false;
+        }
+        // Entries behind the last one that is left were deleted.
+        self.last = self.last_given().unwrap_or(self.last);
+        self.try_add(ms, fields)
+    }
+
+    fn try_add(&mut self, ms: u64, fields: &[(&CStr, &[u8])]) -> bool {
+        let id = self.last.next(ms);
+        let mut given = raw::RedisModuleStreamID {
+            ms: id.ms,
+            seq: id.seq,
+        };
+        let string = |bytes: &[u8]| {
+            // SAFETY: a string without a context is ours until we free it.
+            unsafe {
+                api!(RedisModule_CreateString(
+                    ptr::null_mut(),
+                    bytes.as_ptr().cast(),
+                    bytes.len()
+                ))
+            }
+        };
+        let pairs = fields.iter();
+        let mut words: Vec<_> = pairs
+            .flat_map(|(name, value)| [string(name.to_bytes()), string(value)])
+            .collect();
+        // SAFETY: the key is open for writing; the server copies the strings, which are freed once.
+        let added = unsafe {
+            let added = api!(RedisModule_StreamAdd(
+                self.key,
+                0,
+                &mut given,
+                words.as_mut_ptr(),
+                fields.len() as i64
+            ));
+            for word in words {
+                api!(RedisModule_FreeString(ptr::null_mut(), word));
+            }
+            added == raw::REDISMODULE_OK as c_int
+        };
+        if added {
+            self.last = id;
+        }
+        added
+    }
+
+    /// Removes the oldest entries until `len` are left. Returns how many it removed.
+    pub fn trim(&mut self, len: u64) -> u64 {
+        let len = i64::try_from(len).unwrap_or(i64::MAX);
+        // SAFETY: the key is open for writing.
+        let removed = unsafe { api!(RedisModule_StreamTrimByLength(self.key, 0, len)) };
+        u64::try_from(removed).unwrap_or(0)
+    }
+}
+
+impl Drop for Stream<'_> {
+    fn drop(&mut self) {
+        if !self.key.is_null() {
+            // SAFETY: opened once, closed once.
+            unsafe { api!(RedisModule_CloseKey(self.key)) };
+        }
+    }
+}

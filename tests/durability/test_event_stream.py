@@ -1,0 +1,193 @@
+"""EVENTS: replicas, logs and reloads have the same entries, and they tell the state of every message."""
+
+import random
+import time
+
+import pytest
+
+from tests.harness.replies import Queue
+from tests.harness.server import wait_for
+
+LOG = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentage": 0}
+
+# What an event leaves a message in; one that is not named here leaves it as it was.
+AFTER = {
+    "sent": "waits",
+    "ready": "ready",
+    "delivered": "running",
+    "acked": "finished",
+    "nacked": "waits",
+    "timeout": "waits",
+    "dead": "dead",
+    "cancelled": "cancelled",
+    "released": "waits",
+    "redriven": "waits",
+    "rescheduled": "waits",
+    "replaced": None,
+    "purged": None,
+}
+BEFORE = {
+    "sent": {None, "finished", "dead", "cancelled"},
+    "ready": {"waits", "running"},
+    "delivered": {"ready"},
+    "acked": {"running"},
+    "nacked": {"running"},
+    "timeout": {"running"},
+    "dead": {"waits", "ready", "running"},
+    "redriven": {"dead"},
+}
+SEEN = {"delayed": "waits", "retry": "waits", "held": "waits", "blocked": "ready"}
+
+
+def told(client, stream) -> dict:
+    """The state of each message as the stream tells it. Fails where an event is missing or comes twice."""
+    states = {}
+    for id, fields in client.xrange(stream):
+        event, message = fields[b"event"].decode(), fields[b"id"]
+        before = states.get(message)
+        assert before in BEFORE.get(event, {before}), (id, event, message, before)
+        states[message] = AFTER.get(event, before)
+    return states
+
+
+def there(client, key) -> dict:
+    q = Queue(client, key)
+    states = {}
+    for state in ("delayed", "ready", "blocked", "retry", "running", "finished", "dead", "cancelled", "held"):
+        for id in q.do("LIST", state, "COUNT", 10_000, "IDS")[1]:
+            states[id] = SEEN.get(state, state)
+    return states
+
+
+def check(client, key="q", stream="events"):
+    """The stream tells what is there, once no TTL ends meanwhile; messages that have ended may have left no record."""
+    ended = {"finished", "dead", "cancelled", None}
+
+    def is_told():
+        states, found = told(client, stream), there(client, key)
+        return {id: s for id, s in states.items() if id in found or s not in ended} == found
+
+    wait_for(is_told, 10, "a stream that tells what is there")
+
+
+def churn(client, rng, steps, key="q"):
+    """Random operations on a queue on the server's clock."""
+    q = Queue(client, key)
+    receipts = []
+    for n in range(steps):
+        what = rng.random()
+        id = f"{rng.randrange(40)}"
+        if what < 0.35:
+            options = rng.choice([(), ("DELAY", rng.randrange(30)), ("GROUP", "g"), ("TTL", 20), ("REPLACE",)])
+            q.send("x", "ID", id, *options)
+        elif what < 0.6:
+            receipts += [m.receipt for m in q.fetch("COUNT", 3, "CONSUMER", "c")]
+        elif what < 0.9 and receipts:
+            receipt = receipts.pop(rng.randrange(len(receipts)))
+            q.do(*rng.choice([("ACK", receipt), ("NACK", receipt), ("NACK", receipt, "FATAL"), ("NACK", receipt, "SILENT")]))
+        elif what < 0.93:
+            q.do("CANCEL", id)
+        elif what < 0.95:
+            q.do("RESCHEDULE", id, "DELAY", rng.randrange(30))
+        elif what < 0.97:
+            q.do("REDRIVE", "ALL")
+
+
+def create(client, *options):
+    Queue(client, "q").do(
+        *("CREATE", "LEASE", 20, "RETRIES", 2, "BACKOFF", "FIXED", 5, "RETAIN", 60_000),
+        *("EVENTS", "events", "EVENTSLEN", 100_000, *options),
+    )
+
+
+def rest(client):
+    """Waits until nothing falls due any more."""
+    q = Queue(client, "q")
+    q.do("PAUSE")
+    wait_for(lambda: q.len("delayed") + q.len("retry") + q.len("running") == 0, 10, "the end of all leases")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_replica_has_the_same_entries(replica_pair, seed):
+    client = replica_pair.primary.client()
+    create(client)
+    churn(client, random.Random(seed), 600)
+    rest(client)
+    replica_pair.wait_sync()
+    twin = replica_pair.replica.client()
+    wait_for(lambda: client.xrange("events") == twin.xrange("events"), 5, "the same entries")
+    replica_pair.assert_same("q", "events")
+    check(client)
+    client.execute_command("DEBUG", "RELOAD")
+    assert client.xrange("events") == twin.xrange("events")
+    # A replica that becomes the primary goes on where the other one has ended.
+    replica_pair.promote()
+    Queue(twin, "q").do("RESUME")
+    churn(twin, random.Random(seed), 200)
+    rest(twin)
+    check(twin)
+
+
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+def test_the_log_gives_the_same_entries(make_server, preamble):
+    server = make_server(**LOG, **{"aof-use-rdb-preamble": preamble})
+    client = server.client()
+    create(client, "DEADTO", "dead")
+    churn(client, random.Random(7), 400)
+    client.bgrewriteaof()
+    wait_for(lambda: not client.info("persistence")["aof_rewrite_in_progress"], 20, "the rewriting")
+    churn(client, random.Random(8), 400)
+    rest(client)
+    before = client.xrange("events")
+    for _ in range(2):
+        client.execute_command("DEBUG", "LOADAOF")
+        assert client.xrange("events") == before
+        server.restart(crash=True)
+        client = server.client()
+        wait_for(lambda: client.xrange("events")[: len(before)] == before, 5, "the same entries")
+
+
+def test_a_crash_in_the_middle_leaves_no_gap(make_server):
+    server = make_server(**LOG)
+    create(server.client())
+    for seed in range(4):
+        churn(server.client(), random.Random(seed), 150)
+        server.kill9()
+        server.start()
+        rest(server.client())
+        check(server.client())
+        Queue(server.client(), "q").do("RESUME")
+
+
+def test_a_stream_that_expires_is_the_same_on_a_replica(replica_pair):
+    client = replica_pair.primary.client()
+    create(client)
+    q = Queue(client, "q")
+    client.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+    for n in range(20):
+        q.send("x", "DELAY", 600_000)
+        client.pexpire("events", 1)
+        # Nobody may look at the key before the queue does.
+        time.sleep(0.01)
+        q.send("y", "DELAY", 600_000)
+    client.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 1)
+    replica_pair.wait_sync()
+    twin = replica_pair.replica.client()
+    assert client.xlen("events") == 1
+    assert client.xrange("events") == twin.xrange("events")
+
+
+def test_in_a_cluster_the_stream_is_in_the_slot_of_the_queue(cluster):
+    node = cluster.owner("{s}q")
+    client = node.client()
+    q = Queue(client, "{s}q")
+    assert q.fails("CREATE", "EVENTS", "other").endswith("hash to the same slot")
+    q.do("CREATE", "EVENTS", "{s}e")
+    q.send("x", "DELAY", 20)
+    wait_for(lambda: client.xlen("{s}e") == 2, 5, "the events")
+    dump = client.dump("{s}q")
+    other = next(key for key in ("{a}q", "{b}q", "{c}q", "{e}q", "{f}q") if cluster.owner(key) is node)
+    client.restore(other, 0, dump)
+    Queue(client, other).send("x")
+    assert client.xlen("{s}e") == 2
+    assert b"slot" in Queue(client, other).info()["events-error"]
