@@ -30,6 +30,10 @@ class Driver:
     keeps_errors: bool = True
     """Whether a message whose handler raises something is dead, with its error. Frameworks with result backends ack it."""
 
+    def runs_again(self) -> bool:
+        """Whether a task that runs while the connection is lost is delivered again."""
+        return False
+
     def send(self, client: redis.Redis, id: str, *args: object) -> None:
         raise NotImplementedError
 
@@ -43,6 +47,11 @@ class Plain(Driver):
 
 
 class Celery(Driver):
+    def runs_again(self) -> bool:
+        import celery
+
+        return tuple(celery.VERSION[:2]) < (5, 6)
+
     def send(self, client: redis.Redis, id: str, *args: object) -> None:
         import dqueue.kombu  # noqa: F401  makes dq:// known
         from celery import Celery as App

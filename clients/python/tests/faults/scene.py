@@ -15,7 +15,7 @@ from tests.harness.faulty_worker import FaultyWorker
 from tests.harness.server import ROOT, wait_for
 
 PROGRAMS = Path(__file__).parent / "programs"
-LEASE = 4000
+LEASE = 6000
 """Milliseconds after which a message belongs to another worker."""
 LONG = LEASE / 1000 + 1.5
 """Seconds for which a server is away that comes back after that."""

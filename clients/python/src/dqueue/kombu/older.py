@@ -1,9 +1,14 @@
-"""What kombu's Redis channel has had since 5.7, for kombu 5.4 to 5.6: queues that expire (x-expires)."""
+"""What kombu's Redis transport has had since 5.7, for kombu 5.4 to 5.6: queues that expire (x-expires), and an event loop
+that goes on after a lost connection."""
 
+import sys
 from typing import Any
 
 from kombu.transport import redis as kombu_redis
 from kombu.transport.virtual.base import Channel as VirtualChannel
+
+FORGETS_TASKS_BEFORE = (5, 6)
+"""The release from which on Celery knows the tasks that run when it connects again. Older ones read no result of theirs."""
 
 IS_OLDER = not hasattr(kombu_redis.Channel, "maybe_refresh_binding_expiry")
 
@@ -41,3 +46,26 @@ class Older(kombu_redis.Channel):
 
         def _flush_brpop_reauth(self) -> None:
             """They do not log in anew while they wait."""
+
+
+def forgets_running_tasks() -> bool:
+    """Whether the program is a Celery that forgets the tasks that run when it loses its connection, and never acks them."""
+    release = getattr(sys.modules.get("celery"), "VERSION", FORGETS_TASKS_BEFORE)
+    return tuple(release[:2]) < FORGETS_TASKS_BEFORE
+
+
+def forget_lost_connections(cycle: kombu_redis.MultiChannelPoller, loop: Any) -> None:
+    """Makes the event loop forget a connection that has ended, and nothing else.
+
+    Before 5.7 it would stop polling for all connections, and hear nothing of the one that is made anew.
+    """
+
+    def forget(connection: Any) -> None:
+        for ident in [ident for ident in cycle._chan_to_sock if ident[1].connection is connection]:
+            del cycle._chan_to_sock[ident]
+            reader = (ident[0], ident[2])
+            for descriptor in [fd for fd, known in cycle._fd_to_chan.items() if known == reader]:
+                loop.remove(descriptor)
+                del cycle._fd_to_chan[descriptor]
+
+    cycle._on_connection_disconnect = forget

@@ -4,6 +4,7 @@ from kombu.transport import virtual
 
 from dqueue.kombu.keeper import keeper
 from dqueue.kombu.messages import Tag
+from dqueue.kombu.older import forgets_running_tasks
 
 
 class QoS(virtual.QoS):
@@ -42,11 +43,11 @@ class QoS(virtual.QoS):
         super().ack(delivery_tag)
 
     def restore_unacked(self) -> None:
-        """Gives all messages back. If the connection was lost, those of tasks that run are kept."""
+        """Gives all messages back. If the connection was lost, those of tasks that run are kept, unless nobody will ack them."""
         self._flush()
         held = {tag: message for tag, message in self._delivered.items() if isinstance(tag, Tag) and tag.receipt}
         self._delivered.clear()
-        if self.channel.is_lost:
+        if self.channel.is_lost and not forgets_running_tasks():
             keeper().keep(self.channel, held)
         else:
             self.channel.give_back(held.items())

@@ -9,7 +9,7 @@ from kombu.transport import redis as kombu_redis
 from dqueue.kombu.channel import Channel
 from dqueue.kombu.connection import Place
 from dqueue.kombu.lost import mark_lost_tasks
-from dqueue.kombu.older import IS_OLDER
+from dqueue.kombu.older import IS_OLDER, forget_lost_connections
 from dqueue.kombu.sentinel import SentinelChannel
 
 logger = get_logger(__name__)
@@ -61,7 +61,9 @@ class Transport(kombu_redis.Transport):
         mark_lost_tasks()
         self.loop = loop
         # The timer of the Redis transport would look for messages to restore. This one sends the heartbeats.
-        if not IS_OLDER:
+        if IS_OLDER:
+            forget_lost_connections(self.cycle, loop)
+        else:
             self.cycle._restore_messages_tref.cancel()
         options = connection.client.transport_options
         lease = options.get("visibility_timeout", Channel.visibility_timeout)
