@@ -24,6 +24,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Arg::key(),
         Arg::integer("receipt").multiple(),
         Arg::text("result").after("RESULT").optional(),
+        Arg::integer("cost").after("COST").optional(),
     ],
 };
 
@@ -34,7 +35,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     if ctx.is_replay() {
         return replay::command(ctx, key, &op);
     }
-    if let Op::Ack { result, .. } = &op {
+    if let Op::Ack { result, .. } | Op::AckCost { result, .. } = &op {
         results::check(result.as_deref())?;
     }
     let form = Form::Verbatim;

@@ -30,7 +30,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 const NEXT: Arg = Arg::block("next", &NEXT_PARTS).after("NEXT").multiple();
 
-const NEXT_PARTS: [Arg; 23] =
+const NEXT_PARTS: [Arg; 25] =
     with_message_options(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]);
 
 /// The positions of the keys to which messages are sent, among the arguments after the name. None

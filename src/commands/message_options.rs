@@ -52,6 +52,16 @@ const AFTER: Arg = Arg::block(
 .after("AFTER")
 .optional();
 
+/// `LIMITS n name ...`
+const LIMITS: Arg = Arg::block(
+    "limits",
+    &[Arg::integer("numlimits"), Arg::text("limit").multiple()],
+)
+.after("LIMITS")
+.optional();
+/// `COST c`
+const COST: Arg = Arg::integer("cost").after("COST").optional();
+
 /// What a command must have for an option of a message, in the terms of [`Scope`].
 #[derive(Clone, Copy)]
 enum Needs {
@@ -73,7 +83,7 @@ impl Needs {
 }
 
 /// The options of a message, in the order of COMMAND DOCS.
-const OF_MESSAGE: [(Needs, Arg); 21] = [
+const OF_MESSAGE: [(Needs, Arg); 23] = [
     (Needs::Id, ID),
     (Needs::Id, REPLACE),
     // It needs REPLACE.
@@ -97,6 +107,8 @@ const OF_MESSAGE: [(Needs, Arg); 21] = [
     (Needs::Nothing, AFTER),
     (Needs::Nothing, MAX_TIMEOUTS),
     (Needs::Nothing, ERRORS),
+    (Needs::Nothing, LIMITS),
+    (Needs::Nothing, COST),
 ];
 
 /// The arguments of a command that sends messages: `before`, the options of a message that are in

@@ -20,6 +20,8 @@ mod groupset;
 mod info;
 mod inspect;
 mod len;
+mod limit;
+mod limits;
 mod list;
 mod message_options;
 mod mfetch;
@@ -50,7 +52,7 @@ mod wait;
 use crate::redis::spec::CommandSpec;
 
 /// Every command of the module.
-pub static ALL: [CommandSpec; 40] = [
+pub static ALL: [CommandSpec; 42] = [
     create::SPEC,
     alter::SPEC,
     send::SPEC,
@@ -75,6 +77,7 @@ pub static ALL: [CommandSpec; 40] = [
     info::SPEC,
     groups::SPEC,
     batches::SPEC,
+    limits::SPEC,
     consumers::SPEC,
     explain::SPEC,
     wait::SPEC,
@@ -87,6 +90,7 @@ pub static ALL: [CommandSpec; 40] = [
     pause::SPEC,
     resume::SPEC,
     groupset::SPEC,
+    limit::SPEC,
     schedule::SPEC,
     unschedule::SPEC,
     op::SPEC,
@@ -136,6 +140,7 @@ mod tests {
                 "UPDATE",
                 "PAUSE",
                 "GROUPSET",
+                "LIMIT",
                 "SCHEDULE",
             ];
             assert_eq!(

@@ -21,7 +21,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     summary: "Adds several messages with the same options, all or none.",
     complexity: "O(M log N) with M messages added to N in the queue",
     since: FIRST,
-    args: &with_message_options::<20>(
+    args: &with_message_options::<22>(
         &[
             Arg::key(),
             Arg::integer("numpayloads"),

@@ -31,6 +31,9 @@ pub fn reply_for(error: &Error) -> Failure {
         )
         .into(),
         Error::NoGroup => "ERR PAUSE GROUP is for messages with a group only".into(),
+        Error::TooManyPatterns { limit } => {
+            format!("ERR a queue may have at most {limit} limits whose names are patterns").into()
+        }
         Error::Ring => "ERR AFTER would make batches wait for each other".into(),
         Error::Seconds { what, seconds } => format!(
             "ERR {what} {seconds} lies before 1974, as the unit is milliseconds; {seconds}000 was probably \

@@ -109,7 +109,7 @@ fn headers(reply: Reply<'_>, message: &Message) {
 /// Writes all that is known of a message, as a map.
 pub fn message(reply: Reply<'_>, view: &View<'_>) {
     let ended = view.message.texts();
-    reply.map(30);
+    reply.map(32);
     field(reply, "id");
     reply.bulk(view.id.as_bytes());
     field(reply, "status");
@@ -159,7 +159,24 @@ pub fn message(reply: Reply<'_>, view: &View<'_>) {
     time(reply, view.first_sent_at);
     field(reply, "rerun");
     reply.boolean(view.message.rerun().is_some());
+    limits(reply, view.message);
     errors(reply, view.message);
+}
+
+/// Writes the two fields limits and cost.
+fn limits(reply: Reply<'_>, message: &Message) {
+    let limited = message.limited();
+    field(reply, "limits");
+    let names = limited.map_or(&[][..], |limited| &limited.names);
+    reply.array(names.len());
+    for name in names {
+        reply.bulk(name);
+    }
+    field(reply, "cost");
+    match limited {
+        Some(limited) => reply.unsigned(limited.cost),
+        None => reply.null(),
+    }
 }
 
 /// Writes the field errors: the failed attempts that ERRORS keeps.

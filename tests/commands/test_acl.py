@@ -10,11 +10,11 @@ from tests.harness.verbs import ALL, BLOCKS, KEYLESS, KEYS, READS, WRITES
 from tests.harness.wire import Error
 
 NEEDS = (
-    dict.fromkeys("GET LIST PEEK INFO GROUPS BATCHES CONSUMERS EXPLAIN SCHEDULES WAIT".split(), "R")
+    dict.fromkeys("GET LIST PEEK INFO GROUPS BATCHES LIMITS CONSUMERS EXPLAIN SCHEDULES WAIT".split(), "R")
     | dict.fromkeys("FETCH MFETCH FIND".split(), "RW")
     | dict.fromkeys(
         "CREATE ALTER SEND MSEND GROUPPUSH ACK ACKSEND NACK TOUCH TICK CANCEL RESCHEDULE UPDATE REDRIVE PURGE PAUSE RESUME "
-        "GROUPSET SCHEDULE UNSCHEDULE".split(),
+        "GROUPSET LIMIT SCHEDULE UNSCHEDULE".split(),
         "W",
     )
     # LEN returns no messages, so it needs no right to read, like LLEN.

@@ -7,7 +7,7 @@ from tests.harness.replies import Manual, Queue, truth
 RECORD = (
     "id status state payload attempt failures timeouts retries-left group score priority type headers sent-at due-at "
     "first-started-at started-at lease-until finished-at consumer receipt error result reason note batch after "
-    "first-sent-at rerun errors"
+    "first-sent-at rerun limits cost errors"
 ).split()
 STATES = "delayed ready blocked retry running finished dead cancelled".split()
 TOTALS = "sent duplicates delivered redelivered acked nacked timeouts deaths expired cancellations redriven".split()

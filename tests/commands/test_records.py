@@ -13,7 +13,7 @@ FIELDS = {
     "id", "status", "state", "payload", "attempt", "failures", "timeouts", "retries-left", "group",
     "score", "priority", "type", "headers", "sent-at", "due-at", "first-started-at", "started-at",
     "lease-until", "finished-at", "consumer", "receipt", "error", "result", "reason", "note", "batch",
-    "after", "first-sent-at", "errors",
+    "after", "first-sent-at", "rerun", "limits", "cost", "errors",
 }  # fmt: skip
 
 STATUS = {
@@ -74,7 +74,7 @@ def test_get_shows_a_message_that_was_not_yet_delivered(r, key):
         "headers": {"x": "1", "y": "2"}, "sent-at": START + 5, "due-at": START + 15, "first-started-at": None,
         "started-at": None, "lease-until": None, "finished-at": None, "consumer": None, "receipt": None,
         "error": None, "result": None, "reason": None, "note": None, "batch": None, "after": None,
-        "first-sent-at": None, "errors": [],
+        "first-sent-at": None, "rerun": False, "limits": [], "cost": None, "errors": [],
     }  # fmt: skip
 
 

@@ -2,10 +2,10 @@
 
 # Verbs of families: they name no keys.
 KEYLESS = "ROUTE PARTITIONS NFETCH NINFO".split()
-READS = "GET LIST PEEK LEN INFO GROUPS BATCHES CONSUMERS EXPLAIN SCHEDULES ROUTE PARTITIONS NINFO".split()
+READS = "GET LIST PEEK LEN INFO GROUPS BATCHES LIMITS CONSUMERS EXPLAIN SCHEDULES ROUTE PARTITIONS NINFO".split()
 WRITES = (
     "CREATE ALTER SEND MSEND GROUPPUSH FETCH MFETCH ACK ACKSEND NACK TOUCH TICK CANCEL RESCHEDULE UPDATE REDRIVE PURGE "
-    "PAUSE RESUME GROUPSET SCHEDULE UNSCHEDULE FIND NFETCH"
+    "PAUSE RESUME GROUPSET LIMIT SCHEDULE UNSCHEDULE FIND NFETCH"
 ).split()
 ADDS = "CREATE SEND MSEND GROUPPUSH ACKSEND SCHEDULE".split()
 DRAINS = "FETCH MFETCH ACK NACK TOUCH TICK CANCEL PURGE RESUME UNSCHEDULE FIND NFETCH".split()
@@ -52,6 +52,7 @@ KEYS = [
     (("INFO", "k"), ["k"]),
     (("GROUPS", "k"), ["k"]),
     (("BATCHES", "k", "COUNT", 5), ["k"]),
+    (("LIMITS", "k", "COUNT", 5), ["k"]),
     (("CONSUMERS", "k"), ["k"]),
     (("EXPLAIN", "k", "id"), ["k"]),
     (("WAIT", "k", "id", 5), ["k"]),
@@ -63,6 +64,7 @@ KEYS = [
     (("PAUSE", "k"), ["k"]),
     (("RESUME", "k"), ["k"]),
     (("GROUPSET", "k", "g", "WEIGHT", 2), ["k"]),
+    (("LIMIT", "k", "user-*", "CONCURRENCY", 2), ["k"]),
     (("SCHEDULE", "k", "n", "EVERY", 5, "PAYLOAD", "p"), ["k"]),
     (("UNSCHEDULE", "k", "n"), ["k"]),
     (("SCHEDULES", "k"), ["k"]),

@@ -44,6 +44,11 @@ pub enum Error {
     },
     /// The schedule would never fire.
     NeverFires,
+    /// The queue would have more patterns of limits than it may.
+    TooManyPatterns {
+        /// The most patterns.
+        limit: usize,
+    },
     /// A nack was to pause the group of a message that has none.
     NoGroup,
 }

@@ -68,3 +68,24 @@ impl ConsumerIx {
         u64::from(self.0)
     }
 }
+
+/// The number of a limit with a name in its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LimitIx(u32);
+
+impl LimitIx {
+    /// The limit in this slot.
+    pub(crate) fn in_slot(slot: usize) -> LimitIx {
+        LimitIx(u32::try_from(slot).unwrap_or(u32::MAX))
+    }
+
+    /// The slot of the limit.
+    pub(crate) fn slot(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The number of its slot, which is stable as long as the limit exists.
+    pub fn number(self) -> u64 {
+        self.0.into()
+    }
+}

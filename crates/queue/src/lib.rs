@@ -65,6 +65,7 @@ pub mod index;
 pub mod json;
 pub mod limits;
 pub mod message;
+pub mod named_limits;
 pub mod op;
 pub mod queue;
 pub mod quote;
@@ -75,7 +76,7 @@ pub mod text;
 pub mod transition;
 
 pub use error::Error;
-pub use handles::{ConsumerIx, GroupIx, Millis, Receipt, Seq, MAX_EXACT, NEVER};
+pub use handles::{ConsumerIx, GroupIx, LimitIx, Millis, Receipt, Seq, MAX_EXACT, NEVER};
 pub use op::{Done, Moment, Op};
 pub use queue::Queue;
 

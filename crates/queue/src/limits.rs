@@ -8,6 +8,7 @@ use std::num::NonZeroU64;
 
 use crate::message::after::Batching;
 use crate::message::errors::FailedAttempt;
+use crate::message::limited::Limited;
 use crate::message::Choices;
 use crate::schedule::Limits;
 use crate::settings::{Backoff, Breaker, Changes, Rate};
@@ -230,6 +231,7 @@ pub fn choices(choices: &Choices) -> Result<(), Invalid> {
         "TTL and EXPIREAT exclude each other",
     )?;
     choices.label.as_deref().map_or(Ok(()), name)?;
+    choices.limited().map_or(Ok(()), Limited::check)?;
     choices.batching().map_or(Ok(()), batching)
 }
 

@@ -6,11 +6,14 @@ use smallvec::SmallVec;
 
 use super::{one_of, Ops, PAYLOADS};
 use dq_queue::message::after::{After, Batching, Counts, OnFail};
+use dq_queue::message::limited::Limited;
 use dq_queue::message::score::Score;
 use dq_queue::message::{Choices, RareChoices};
+use dq_queue::named_limits::LimitRule;
 use dq_queue::op::{AckSend, DueTime, NewSchedule, Send};
 use dq_queue::schedule::recurrence::Recurrence;
 use dq_queue::schedule::{Limits, Missed, Overlap};
+use dq_queue::settings::Rate;
 use dq_queue::Op;
 
 const CRONS: [(&str, Option<&str>); 3] = [
@@ -55,10 +58,43 @@ impl Ops<'_> {
                 batching: self.maybe(2, Self::batching),
                 max_timeouts: self.maybe(3, |a| a.rng.u64(0..4)),
                 errors: self.maybe(3, |a| a.rng.u8(0..4)),
+                limited: self.maybe(2, Self::limited),
             };
             choices.change_rare(|own| *own = rare);
         }
         choices
+    }
+
+    fn limited(&mut self) -> Box<Limited> {
+        let names = [&b"all"[..], b"u-1", b"u-2"];
+        let first = self.rng.usize(0..names.len());
+        let count = self.rng.usize(1..=names.len() - first);
+        Box::new(Limited {
+            names: names[first..first + count]
+                .iter()
+                .map(|name| Box::from(*name))
+                .collect(),
+            cost: self.rng.u64(0..4),
+        })
+    }
+
+    /// A rule for a limit or for a pattern.
+    pub(super) fn limit(&mut self) -> Op<'static> {
+        let name = *one_of(self.rng, &[&b"all"[..], b"u-*", b"u-1", b"*"]);
+        let concurrency = self.maybe(2, |a| a.rng.u64(1..6)).unwrap_or(0);
+        let rates = (0..self.rng.usize(0..3)).map(|_| Rate {
+            count: self.rng.u64(1..8),
+            per: self.rng.u64(1..20_000),
+        });
+        let rates = rates.collect();
+        Op::Limit {
+            name: name.into(),
+            rule: LimitRule {
+                concurrency,
+                weighted: concurrency > 0 && self.one_in(3),
+                rates,
+            },
+        }
     }
 
     pub(super) fn batching(&mut self) -> Box<Batching> {

@@ -191,7 +191,15 @@ impl Ops<'_> {
                 to: self.now + self.ms(),
                 skip_fires: self.rng.u8(0..4) == 0,
             },
-            _ => Op::Tick,
+            _ => match self.rng.u8(0..4) {
+                0 => Op::Tick,
+                1 | 2 => self.limit(),
+                _ => Op::AckCost {
+                    receipts: self.receipts(3),
+                    cost: self.rng.u64(0..6),
+                    result: self.maybe(3, Self::text),
+                },
+            },
         }
     }
 }

@@ -203,6 +203,7 @@ fn receipts<'o>(op: &'o Op<'_>) -> &'o [Receipt] {
     match op {
         Op::Ack { receipts, .. }
         | Op::AckEach { receipts, .. }
+        | Op::AckCost { receipts, .. }
         | Op::Nack { receipts, .. }
         | Op::Touch { receipts, .. }
         | Op::Grace { receipts, .. }

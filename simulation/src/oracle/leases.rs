@@ -74,7 +74,7 @@ impl Leases {
         let (queue, now) = (step.queue, step.now);
         let may_end = match step.op {
             Op::Cancel { .. } | Op::Ack { .. } | Op::AckEach { .. } | Op::Nack { .. } => true,
-            Op::EndLeases { .. } => true,
+            Op::EndLeases { .. } | Op::AckCost { .. } => true,
             Op::Fetch(fetch) => !fetch.acks.is_empty(),
             Op::AckSend(ack_send) => ack_send.receipt.is_some(),
             _ => step.is_removal(),

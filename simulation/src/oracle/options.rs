@@ -86,7 +86,11 @@ impl Options {
     fn check_acked(&self, step: &Step<'_>) -> Result<(), String> {
         let is_ack = matches!(
             step.op,
-            Op::Ack { .. } | Op::AckEach { .. } | Op::Fetch(_) | Op::AckSend(_)
+            Op::Ack { .. }
+                | Op::AckEach { .. }
+                | Op::AckCost { .. }
+                | Op::Fetch(_)
+                | Op::AckSend(_)
         );
         if !is_ack || step.done.is_none() {
             return Ok(());

@@ -55,7 +55,7 @@ impl Notes {
 /// Checks that each record has the result of its ACK.
 pub fn check_results(step: &Step<'_>) -> Result<(), String> {
     let result_of = |index: usize| match step.op {
-        Op::Ack { result, .. } => Some(result.as_deref()),
+        Op::Ack { result, .. } | Op::AckCost { result, .. } => Some(result.as_deref()),
         Op::AckSend(ack_send) => Some(ack_send.result.as_deref()),
         Op::AckEach { results, .. } => Some(results.get(index).map(|result| &**result)),
         Op::Fetch(fetch) => Some(fetch.results.get(index).map(|result| &**result)),

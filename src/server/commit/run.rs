@@ -202,7 +202,7 @@ fn run_on_new_queue(
 fn moment_of(op: &Op<'_>) -> Moment {
     let may_be_recent = match op {
         Op::Send(send) => send.due == DueTime::Now,
-        Op::Fetch(_) | Op::Ack { .. } | Op::AckEach { .. } => true,
+        Op::Fetch(_) | Op::Ack { .. } | Op::AckEach { .. } | Op::AckCost { .. } => true,
         _ => false,
     };
     match may_be_recent {

@@ -9,13 +9,15 @@ use smallvec::SmallVec;
 
 use super::option::{exclude, flag, once, OptionWord};
 use super::queue_options::{backoff, retries};
-use super::words::{ANY, ERRORS, MS, SOME_MS};
+use super::words::{instead, ANY, ERRORS, MS, SOME_MS};
 use super::{Parsed, Words};
 use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::id::NameHasher;
+use crate::message::limited::{Limited, MAX_LIMITS};
 use crate::message::score::Score;
 use crate::message::{Choices, Header, RareChoices};
 use crate::op::{DueTime, Send};
+use crate::quote::quote;
 use crate::settings::Backoff;
 use crate::Millis;
 
@@ -84,6 +86,8 @@ pub struct MessageOptions<'a> {
     batch: Option<&'a [u8]>,
     after: Option<&'a [u8]>,
     on_fail: Option<OnFail>,
+    limits: Option<Box<[Box<[u8]>]>>,
+    cost: Option<u64>,
 }
 
 impl<'a> MessageOptions<'a> {
@@ -110,6 +114,8 @@ impl<'a> MessageOptions<'a> {
             batch: None,
             after: None,
             on_fail: None,
+            limits: None,
+            cost: None,
         }
     }
 
@@ -147,6 +153,8 @@ impl<'a> MessageOptions<'a> {
             "BATCH" => once(&mut self.batch, what, words.name(what)?),
             "AFTER" => once(&mut self.after, what, words.name(what)?),
             "ONFAIL" => once(&mut self.on_fail, what, on_fail(words, what)?),
+            "LIMITS" => once(&mut self.limits, what, limit_names(words, what)?),
+            "COST" => once(&mut self.cost, what, words.number(what, ANY)?),
             "HEADERS" => once(&mut self.headers, what, headers(words, what)?),
             _ => Err(option.unknown()),
         }
@@ -197,10 +205,17 @@ impl<'a> MessageOptions<'a> {
         if self.if_group && self.group.is_none() {
             return Err("ERR IFGROUP needs GROUP".into());
         }
+        if self.cost.is_some() && self.limits.is_none() {
+            return Err("ERR COST needs LIMITS".into());
+        }
         let expires = ("EXPIREAT", self.rare.expire_at.is_some());
         exclude(("TTL", self.ttl.is_some()), expires)?;
         let rare = RareChoices {
             batching: self.batching()?,
+            limited: self.limits.map(|names| {
+                let cost = self.cost.unwrap_or(1);
+                Box::new(Limited { names, cost })
+            }),
             ..self.rare
         };
         Ok(Send {
@@ -234,6 +249,28 @@ impl<'a> MessageOptions<'a> {
 fn on_fail(words: &mut Words<'_>, what: &str) -> Parsed<OnFail> {
     let choices = OnFail::ALL.map(|on_fail| (on_fail.name(), on_fail));
     words.choice(what, "HOLD, GO or DIE", &choices)
+}
+
+/// Reads `n name ...`, 1 to 8 names, each once and without `*`.
+fn limit_names(words: &mut Words<'_>, what: &str) -> Parsed<Box<[Box<[u8]>]>> {
+    let word = words.peek();
+    let count = words.count(what, 1)?;
+    if count > MAX_LIMITS {
+        let expected = format!("an integer from 1 to {MAX_LIMITS}");
+        return Err(instead(what, expected, word.unwrap_or_default()));
+    }
+    let mut names: Vec<Box<[u8]>> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name = words.name(what)?;
+        if name.contains(&b'*') {
+            return Err(instead(what, "names without *", name));
+        }
+        if names.iter().any(|known| **known == *name) {
+            return Err(format!("ERR LIMITS names {} twice", quote(name)).into());
+        }
+        names.push(name.into());
+    }
+    Ok(names.into())
 }
 
 /// Reads `n field value ...`. A field that is given more than once keeps its

@@ -51,6 +51,7 @@ pub mod groups;
 pub mod groupset;
 mod integer;
 pub mod len;
+pub mod limit;
 pub mod list;
 mod message_options;
 pub mod nack;

@@ -34,8 +34,12 @@ const CUT: u8 = 1;
 const SPARE: u8 = 2;
 const WITHOUT_FIRES: u8 = 4;
 const KIND_BITS: u32 = 5;
-/// The kind of a part of a snapshot; the kinds of operations are below it.
+/// The kind of a part of a snapshot. No operation has it.
 const SNAPSHOT: u8 = 31;
+/// By how much the version of an entry is higher whose kind does not fit into its bits. The
+/// bits hold the rest of the kind.
+const HIGH_KIND: u8 = 2;
+const KIND_MASK: u8 = (1 << KIND_BITS) - 1;
 const TIME_BYTES: usize = 7;
 /// The latest time that a log entry can hold, in microseconds of Unix time: the
 /// year 4253.
@@ -104,13 +108,15 @@ impl<'o, 'a> LogEntry<'o, 'a> {
             true => VERSION,
             false => VERSION_WITH_MORE,
         };
-        let tag = version << KIND_BITS | operation::kind(op);
+        let kind = operation::kind(op);
+        let version = version + (kind >> KIND_BITS) * HIGH_KIND;
+        let tag = version << KIND_BITS | kind & KIND_MASK;
         let flags = u8::from(steps > 0) | u8::from(self.created.is_some()) << 1;
         let flags = flags | operation::flags(op, self.receipt, time) << 2;
         // The time takes seven bytes of the word and leaves one for the tag.
         out.extend_from_slice(&(time << 8 | u64::from(tag)).to_le_bytes());
         out.push(flags);
-        if version == VERSION_WITH_MORE {
+        if !self.before.is_plain() {
             put_more(out, &self.before);
         }
         if steps > 0 {
@@ -265,12 +271,17 @@ impl<'a> Chunk<'a> {
 /// The kind of a log entry, and its version.
 fn kind(reader: &mut Reader) -> Result<(u8, u8), Invalid> {
     let tag = reader.byte()?;
-    let (kind, version) = (tag & ((1 << KIND_BITS) - 1), tag >> KIND_BITS);
+    let (kind, version) = (tag & KIND_MASK, tag >> KIND_BITS);
     ensure(
-        version == VERSION || version == VERSION_WITH_MORE && kind != SNAPSHOT,
-        "the version of a log entry must be 1 or 2",
+        version == VERSION
+            || (VERSION_WITH_MORE..=VERSION_WITH_MORE + HIGH_KIND).contains(&version)
+                && kind != SNAPSHOT,
+        "the version of a log entry must be 1 to 4",
     )?;
-    Ok((kind, version))
+    Ok(match version > HIGH_KIND {
+        true => (kind + (1 << KIND_BITS), version - HIGH_KIND),
+        false => (kind, version),
+    })
 }
 
 /// Writes what was done before an operation besides processing due events.

@@ -23,7 +23,7 @@ impl RateWindow {
     }
 
     /// The deliveries that are stored, oldest first.
-    pub fn given(&self) -> impl ExactSizeIterator<Item = (Millis, u64)> + '_ {
+    pub fn given(&self) -> impl ExactSizeIterator<Item = (Millis, u64)> + DoubleEndedIterator + '_ {
         self.given.iter().copied()
     }
 
@@ -51,6 +51,35 @@ impl RateWindow {
             to_leave -= n;
         }
         now
+    }
+
+    /// When a delivery that counts as `n` is allowed (Unix ms), if nothing else is counted
+    /// until then; a past time if it is allowed now. `n` must be within the rate. O(n).
+    pub fn room_at(&self, rate: Rate, n: u64) -> Millis {
+        let most = rate.count.saturating_sub(n);
+        let mut left = self.total;
+        let mut at = 0;
+        for (begun, counted) in &self.given {
+            if left <= most {
+                break;
+            }
+            left = left.saturating_sub(*counted);
+            at = begun.saturating_add(rate.per);
+        }
+        at
+    }
+
+    /// Counts the deliveries of one millisecond as others, if they are stored: `after` in
+    /// place of `before` of them. O(log n).
+    pub fn correct(&mut self, at: Millis, before: u64, after: u64) {
+        let Ok(found) = self.given.binary_search_by_key(&at, |(at, _)| *at) else {
+            return;
+        };
+        if let Some((_, counted)) = self.given.get_mut(found) {
+            self.total = self.total.saturating_sub(*counted);
+            *counted = counted.saturating_sub(before).saturating_add(after);
+            self.total = self.total.saturating_add(*counted);
+        }
     }
 
     /// Counts `n` deliveries at `now`, which must not be before the last ones.

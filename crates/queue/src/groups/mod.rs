@@ -24,7 +24,7 @@ use crate::settings::Breaker;
 use crate::{GroupIx, Millis, NEVER};
 use breaker::Circuit;
 use breakers::BreakerTimes;
-use group::{Group, GroupExtension, GroupSettings};
+use group::{Group, GroupExtension, GroupSettings, LimitedGroup};
 
 /// Groups that share one allocation.
 const NEIGHBOURS: usize = 16;
@@ -96,6 +96,28 @@ impl Groups {
         ix
     }
 
+    /// The hidden group of the messages without a group whose limits have this key, added
+    /// if there is none. O(1).
+    pub(crate) fn find_or_add_hidden(&mut self, key: &[u8]) -> GroupIx {
+        let hash = hash_name(&self.hasher, key);
+        let is = |ix: &GroupIx| {
+            let group = self.get(*ix);
+            group.is_some_and(|group| group.is_hidden() && &*group.name == key)
+        };
+        if let Some(ix) = self.by_name.find(hash, is) {
+            return *ix;
+        }
+        let mut group = Group::new(key);
+        group.ext_mut().limited = Some(Box::new(LimitedGroup {
+            is_hidden: true,
+            home: None,
+        }));
+        let ix = GroupIx::in_slot(self.slots.add(group));
+        let hash_of = hash_of_names(&self.hasher, &self.slots);
+        self.by_name.insert_unique(hash, ix, hash_of);
+        ix
+    }
+
     /// The group with this number. O(1).
     #[inline]
     pub fn get(&self, ix: GroupIx) -> Option<&Group> {
@@ -149,9 +171,10 @@ impl Groups {
         }
     }
 
-    /// The name of a group.
+    /// The name of a group; `None` for a hidden one.
     pub fn name(&self, ix: GroupIx) -> Option<&[u8]> {
-        self.get(ix).map(|group| &*group.name)
+        let group = self.get(ix).filter(|group| !group.is_hidden());
+        group.map(|group| &*group.name)
     }
 
     /// Sets when a group is to be checked again; `None` or NEVER for not at all.
@@ -258,7 +281,10 @@ impl Groups {
             ..Groups::default()
         };
         for group in self.configured.iter().filter_map(|ix| self.get(*ix)) {
-            let ix = kept.find_or_add(&group.name);
+            let ix = match group.is_hidden() {
+                true => kept.find_or_add_hidden(&group.name),
+                false => kept.find_or_add(&group.name),
+            };
             if let Some(copy) = kept.get_mut(ix) {
                 copy.ext_mut().settings = group.ext().settings.clone();
                 copy.ext_mut().paused_until = group.ext().paused_until;

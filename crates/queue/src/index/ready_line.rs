@@ -67,58 +67,82 @@ impl Position {
 /// order in which they will.
 ///
 /// Those whose breaker is half-open are kept apart, because a FETCH with NOACK passes
-/// over them, however many there are.
+/// over them, however many there are. So are the hidden groups, which are passed over when
+/// the breaker of the ungrouped messages lets nothing out.
 #[derive(Debug, Clone, Default)]
 pub struct ReadyLine {
     steady: OrderedSet<Position>,
     half_open: OrderedSet<Position>,
+    hidden: OrderedSet<Position>,
+}
+
+/// Who stands at a position of the ready line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A group whose breaker is not half-open.
+    Steady,
+    /// A group whose breaker is half-open.
+    HalfOpen,
+    /// A hidden group: messages without a group.
+    Hidden,
 }
 
 impl ReadyLine {
-    /// Builds a line from positions in any order: those of groups whose breaker is not
-    /// half-open, and those of the others.
-    pub fn from_positions(lines: [Vec<Position>; 2]) -> ReadyLine {
-        let [steady, half_open] = lines.map(|mut line| {
-            line.sort_unstable();
-            OrderedSet::from_sorted(line.into_iter().map(|key| (key, ())))
-        });
-        ReadyLine { steady, half_open }
+    /// Builds a line from positions in any order.
+    pub fn from_positions(positions: Vec<(Position, Kind)>) -> ReadyLine {
+        let of = |kind: Kind| {
+            let keys = positions.iter().filter(|(_, of)| *of == kind);
+            let mut keys: Vec<Position> = keys.map(|(key, _)| *key).collect();
+            keys.sort_unstable();
+            OrderedSet::from_sorted(keys.into_iter().map(|key| (key, ())))
+        };
+        ReadyLine {
+            steady: of(Kind::Steady),
+            half_open: of(Kind::HalfOpen),
+            hidden: of(Kind::Hidden),
+        }
     }
 
     /// The sets of positions, to be freed.
-    pub fn into_sets(self) -> [OrderedSet<Position>; 2] {
-        [self.steady, self.half_open]
+    pub fn into_sets(self) -> [OrderedSet<Position>; 3] {
+        [self.steady, self.half_open, self.hidden]
     }
 
     /// The first position; with `no_ack` the first one of a group whose breaker is not
-    /// half-open.
+    /// half-open, and of a hidden group only if `hidden` is set.
     #[inline]
-    pub fn first(&self, no_ack: bool) -> Option<Position> {
+    pub fn first(&self, no_ack: bool, hidden: bool) -> Option<Position> {
         let steady = self.steady.first().map(|(key, ())| key);
-        if self.half_open.is_empty() || no_ack {
+        if (self.half_open.is_empty() || no_ack) && self.hidden.is_empty() {
             return steady;
         }
-        let half_open = self.half_open.first().map(|(key, ())| key);
-        steady.into_iter().chain(half_open).min()
+        let half_open = self.half_open.first().filter(|_| !no_ack);
+        let hidden = self.hidden.first().filter(|_| hidden);
+        let others = half_open.into_iter().chain(hidden).map(|(key, ())| key);
+        steady.into_iter().chain(others).min()
     }
 
     /// All positions in order.
     pub fn iter(&self) -> impl Iterator<Item = Position> + '_ {
         let steady = self.steady.iter().map(|(key, ())| key);
-        merged(steady, self.half_open.iter().map(|(key, ())| key))
+        let groups = merged(steady, self.half_open.iter().map(|(key, ())| key));
+        merged(groups, self.hidden.iter().map(|(key, ())| key))
     }
 
-    /// Adds a position of a group whose breaker is half-open, or is not. O(log n).
-    pub fn insert(&mut self, key: Position, half_open: bool) {
-        match half_open {
-            true => self.half_open.insert(key, ()),
-            false => self.steady.insert(key, ()),
+    /// Adds a position. O(log n).
+    pub fn insert(&mut self, key: Position, kind: Kind) {
+        match kind {
+            Kind::Steady => self.steady.insert(key, ()),
+            Kind::HalfOpen => self.half_open.insert(key, ()),
+            Kind::Hidden => self.hidden.insert(key, ()),
         };
     }
 
     /// Removes a position, which must be there. O(log n).
     pub fn remove(&mut self, key: &Position) {
-        let known = self.steady.remove(key).is_some() || self.half_open.remove(key).is_some();
+        let known = self.steady.remove(key).is_some()
+            || self.half_open.remove(key).is_some()
+            || self.hidden.remove(key).is_some();
         debug_assert!(
             known,
             "the ready line does not have the position of a group"
@@ -134,7 +158,7 @@ impl ReadyLine {
 
     /// Bytes allocated. O(1).
     pub fn memory_bytes(&self) -> usize {
-        self.steady.memory_bytes() + self.half_open.memory_bytes()
+        self.steady.memory_bytes() + self.half_open.memory_bytes() + self.hidden.memory_bytes()
     }
 }
 

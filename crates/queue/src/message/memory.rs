@@ -2,6 +2,7 @@
 
 use super::after::Batching;
 use super::extension::{Extension, Texts};
+use super::limited::Limited;
 use super::{Choices, Header, Message, RareChoices};
 use crate::collections::footprint::allocated;
 
@@ -39,6 +40,9 @@ impl Choices {
         let mut bytes = text_bytes(&self.label);
         bytes += allocated(self.headers.len() * size_of::<Header>());
         bytes += self.rare.as_ref().map_or(0, |_| RARE);
+        if let Some(limited) = self.limited() {
+            bytes += allocated(size_of::<Limited>()) + limited.heap_bytes();
+        }
         if let Some(batching) = self.batching() {
             let after = batching.after.as_ref();
             bytes += allocated(size_of::<Batching>()) + text_bytes(&batching.batch);

@@ -13,6 +13,7 @@ pub mod extension;
 pub mod history;
 pub mod id;
 pub mod left;
+pub mod limited;
 mod memory;
 pub mod rerun;
 pub mod retry;
@@ -30,6 +31,7 @@ use errors::FailedAttempt;
 use extension::{Extension, Texts};
 use history::History;
 use left::{Left, More};
+use limited::Limited;
 use rerun::Rerun;
 use score::Score;
 use state::StoredState;
@@ -77,6 +79,8 @@ pub struct RareChoices {
     pub max_timeouts: Option<u64>,
     /// How many of its last failed attempts are kept, 0 to 100.
     pub errors: Option<u8>,
+    /// LIMITS and COST, if LIMITS is given.
+    pub limited: Option<Box<Limited>>,
 }
 
 impl Choices {
@@ -125,6 +129,11 @@ impl Choices {
     /// The value of ERRORS, if SEND gave one.
     pub fn errors(&self) -> Option<u8> {
         self.rare.as_ref()?.errors
+    }
+
+    /// LIMITS and COST, if SEND gave LIMITS.
+    pub fn limited(&self) -> Option<&Limited> {
+        self.rare.as_ref()?.limited.as_deref()
     }
 
     /// BATCH and AFTER, if SEND gave either.
@@ -250,6 +259,11 @@ impl Message {
         self.extension()?.choices.as_deref()
     }
 
+    /// The limits that it needs room in, if any.
+    pub fn limited(&self) -> Option<&Limited> {
+        self.choices()?.limited()
+    }
+
     /// The batch that it waits for or has waited for, if any.
     pub fn after(&self) -> Option<&After> {
         self.choices()?.batching()?.after.as_ref()
@@ -371,7 +385,7 @@ mod tests {
     fn options_that_few_messages_have_take_no_room_in_the_others() {
         assert_eq!(size_of::<Choices>(), 112);
         let rare = crate::collections::footprint::allocated(size_of::<RareChoices>());
-        assert_eq!(rare, 80);
+        assert_eq!(rare, 96);
         assert_eq!(size_of::<Texts>(), 48);
     }
 }

@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 
 use crate::dead_letters::Moved;
 use crate::message::state::State;
+use crate::named_limits::LimitRule;
 use crate::settings::{Changes, Rate};
 use crate::{Millis, Receipt, Seq};
 
@@ -133,6 +134,15 @@ pub enum Op<'a> {
     Ack {
         /// The receipts of the deliveries.
         receipts: Receipts,
+        /// The result text to keep with the messages.
+        result: Option<Cow<'a, [u8]>>,
+    },
+    /// Finishes messages, and books for each what it really cost.
+    AckCost {
+        /// The receipts of the deliveries.
+        receipts: Receipts,
+        /// The cost of each of them.
+        cost: u64,
         /// The result text to keep with the messages.
         result: Option<Cow<'a, [u8]>>,
     },
@@ -263,6 +273,13 @@ pub enum Op<'a> {
         group: Cow<'a, [u8]>,
         /// The settings to change.
         changes: GroupChanges,
+    },
+    /// Gives a limit with a name its rule.
+    Limit {
+        /// The name, or a pattern.
+        name: Cow<'a, [u8]>,
+        /// The rule; an open one takes that of the name away.
+        rule: LimitRule,
     },
     /// Creates a schedule, or replaces the one of the same name.
     Schedule(NewSchedule<'a>),

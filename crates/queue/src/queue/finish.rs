@@ -225,7 +225,7 @@ impl Queue {
             return;
         };
         self.bytes -= bytes;
-        if self.settings.on_dead == OnDead::Block && group.is_some() {
+        if self.settings.on_dead == OnDead::Block && self.groups.name(group).is_some() {
             self.hold(seq, group);
         }
         self.note_death(seq, reason);

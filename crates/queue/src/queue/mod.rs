@@ -52,6 +52,7 @@ use crate::message::body::Content;
 use crate::message::id::{generated, Id, Ids, NameHasher, GENERATED_LEN};
 use crate::message::store::Store;
 use crate::message::Message;
+use crate::named_limits::NamedLimits;
 use crate::op::{Deliveries, Done, Effects, Moment, Op, Ticked};
 use crate::schedule::Schedules;
 use crate::settings::{Clock, Settings};
@@ -103,6 +104,8 @@ pub struct Queue {
     /// What became of dead messages that were to go to another queue. `None` if there were
     /// none.
     dead_letters: Option<Box<DeadLetters>>,
+    /// Limits with names. `None` if no message and no DQ.LIMIT has named one.
+    limits: Option<Box<NamedLimits>>,
 
     // Indexes: they follow from the state, and are built anew when a queue is loaded.
     waiting: Waiting,
@@ -197,6 +200,7 @@ impl Queue {
             ahead: None,
             batches: None,
             dead_letters: None,
+            limits: None,
             given: Deliveries::new(),
             garbage: Garbage::default(),
         }
@@ -292,6 +296,11 @@ impl Queue {
             Op::Duplicate => Ok(self.count_duplicate()),
             Op::Fetch(fetch) => self.fetch(fetch, now, moment.receipt),
             Op::Ack { receipts, result } => Ok(self.ack(receipts, result.as_deref(), now)),
+            Op::AckCost {
+                receipts,
+                cost,
+                result,
+            } => Ok(self.ack_cost(receipts, *cost, result.as_deref(), now)),
             Op::AckSend(ack_send) => Ok(self.ack_send(ack_send, now)),
             Op::Nack {
                 receipts,
@@ -332,6 +341,7 @@ impl Queue {
             Op::PurgeSome { of, most } => Ok(self.purge_some(of, *most, now)),
             Op::Remove(removal) => Ok(self.remove_some(removal, now)),
             Op::Pause { group, ms } => Ok(self.pause(group.as_deref(), *ms, now)),
+            Op::Limit { name, rule } => self.set_limit(name, rule),
             Op::Resume { group } => Ok(self.resume(group.as_deref(), now)),
             Op::GroupSet { group, changes } => Ok(self.set_group(group, changes, now)),
             Op::Schedule(schedule) => self.schedule(schedule, now),

@@ -233,6 +233,9 @@ impl Queue {
         if self.batches.is_some() {
             self.member_stopped(lease.seq);
         }
+        if self.limits.is_some() {
+            self.release_limits(lease.seq);
+        }
         let message = self.store.get_mut(lease.seq)?;
         let (group, size) = (message.group, message.payload_len());
         message.history.stop();
@@ -245,7 +248,7 @@ impl Queue {
             if let Some(group) = self.groups.get_mut(group) {
                 group.running -= 1;
                 self.grouped_running -= 1;
-                if let Some(batch) = over {
+                if let Some(batch) = over.filter(|_| !group.is_hidden()) {
                     group.close_batch(batch.first);
                 }
             }

@@ -94,8 +94,8 @@ impl Queue {
     }
 
     /// Gives a message that comes back for a retry the payload and the options that wait
-    /// for it, if any do. Its group, priority, score, batch and due time stay. Returns
-    /// whether any did.
+    /// for it, if any do. Its group, priority, score, batch, limits and due time stay.
+    /// Returns whether any did.
     pub(in crate::queue) fn retry_with_rerun(&mut self, seq: Seq) -> bool {
         let Some(rerun) = self.take_rerun(seq) else {
             return false;
@@ -107,12 +107,15 @@ impl Queue {
         self.store.with(seq, |message| {
             let ext = message.extension_mut();
             let old = ext.choices.take().map(|old| *old).unwrap_or_default();
-            let batching = old.rare.and_then(|rare| rare.batching);
+            let old_rare = old.rare.unwrap_or_default();
             let mut choices = Choices {
                 score: old.score,
                 ..rerun.choices
             };
-            choices.change_rare(|rare| rare.batching = batching);
+            choices.change_rare(|rare| {
+                rare.batching = old_rare.batching;
+                rare.limited = old_rare.limited;
+            });
             ext.choices = choices.stored();
         });
         true

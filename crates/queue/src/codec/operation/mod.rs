@@ -43,6 +43,7 @@ const GRACE: u8 = 26;
 const ACK_SEND: u8 = 27;
 const PAUSE_SCHEDULE: u8 = 28;
 const MOVED: u8 = 29;
+const LIMIT: u8 = 36;
 
 /// The parts of a FETCH that are told by a byte of their own, as bits.
 mod more {
@@ -60,7 +61,7 @@ mod more_of_nack {
     pub const ALL: u8 = PAUSE_GROUP | PAUSE_QUEUE | SNOOZE;
 }
 
-/// The number of the kind of an operation, below 31.
+/// The number of the kind of an operation, below 63 and not 31.
 pub fn kind(op: &Op) -> u8 {
     match op {
         Op::Tick => TICK,
@@ -69,7 +70,7 @@ pub fn kind(op: &Op) -> u8 {
         Op::Duplicate => DUPLICATE,
         Op::Fetch(fetch) if fetch.token.is_some() || !fetch.results.is_empty() => FETCH_MORE,
         Op::Fetch(_) => FETCH,
-        Op::Ack { .. } | Op::AckEach { .. } => ACK,
+        Op::Ack { .. } | Op::AckEach { .. } | Op::AckCost { .. } => ACK,
         Op::AckSend(_) => ACK_SEND,
         Op::Nack { .. } => NACK,
         Op::Touch { .. } => TOUCH,
@@ -92,6 +93,7 @@ pub fn kind(op: &Op) -> u8 {
         Op::FindDo { .. } => FIND_DO,
         Op::Remove(_) => REMOVE,
         Op::Moved(_) => MOVED,
+        Op::Limit { .. } => LIMIT,
     }
 }
 
@@ -120,6 +122,8 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
         Op::Ack { result, .. } => bits([result.is_some()]),
         Op::AckSend(ack_send) => bits([ack_send.receipt.is_some(), ack_send.result.is_some()]),
         Op::AckEach { .. } => bits([false, true]),
+        Op::AckCost { result, .. } => bits([result.is_some(), false, true]),
+        Op::Limit { rule, .. } => bits([rule.weighted]),
         Op::Nack {
             kind,
             error,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{flags_of_send, has_options, limits_of, more, more_of_nack, snooze_of};
 use crate::codec::options::{
-    put_changes, put_due, put_rate, put_rule, put_send_options, Manner, OfSend,
+    put_changes, put_due, put_limit_rule, put_rate, put_rule, put_send_options, Manner, OfSend,
 };
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};
 use crate::dead_letters::Moved;
@@ -48,6 +48,19 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
                 put_bytes(out, note);
             }
             out.extend_from_slice(error.as_deref().unwrap_or_default());
+        }
+        Op::AckCost {
+            receipts,
+            cost,
+            result,
+        } => {
+            put_receipts(out, receipts, time_us);
+            put_number(out, *cost);
+            out.extend_from_slice(result.as_deref().unwrap_or_default());
+        }
+        Op::Limit { name, rule } => {
+            put_limit_rule(out, rule);
+            out.extend_from_slice(name);
         }
         Op::AckEach { receipts, results } => {
             put_receipts(out, receipts, time_us);

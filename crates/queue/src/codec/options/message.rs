@@ -6,11 +6,12 @@ use super::{backoff, mask, put_backoff};
 use crate::codec::wire::{put_bytes, put_fixed, put_number, put_signed, Reader, MOST_RESERVED};
 use crate::limits::{self, Invalid};
 use crate::message::after::{After, Batching, Counts, OnFail};
+use crate::message::limited::{Limited, MAX_LIMITS};
 use crate::message::score::{Number, Score};
 use crate::message::{Choices, Header, RareChoices};
 
 /// The number of options in [`Choices`].
-const MESSAGE_OPTIONS: u32 = 15;
+const MESSAGE_OPTIONS: u32 = 19;
 /// The bit among those of the options of a message that says RERUN.
 const RERUN: u32 = 19;
 /// The bit among those of the options of a message that says IFGROUP. It is part of
@@ -22,6 +23,9 @@ const BATCH: u32 = 10;
 const AFTER: u32 = 11;
 const MAX_TIMEOUTS: u32 = 13;
 const ERRORS: u32 = 14;
+const LIMITS: u32 = 18;
+/// The options that no message has yet.
+const UNUSED: u64 = 0b111 << 15;
 
 /// The options of a send that are not of its messages: whether it is done only if its
 /// group has a message, and whether it waits for the end of a run.
@@ -82,6 +86,10 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
         false,
         choices.max_timeouts().is_some(),
         choices.errors().is_some(),
+        false,
+        false,
+        false,
+        choices.limited().is_some(),
     ]);
     put_number(out, present | more);
     if let Some(score) = choices.score {
@@ -128,6 +136,13 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
     if let Some(most) = choices.errors() {
         out.push(most);
     }
+    if let Some(limited) = choices.limited() {
+        put_number(out, limited.names.len() as u64);
+        for name in &limited.names {
+            put_bytes(out, name);
+        }
+        put_number(out, limited.cost);
+    }
 }
 
 /// Reads the options of a message.
@@ -140,7 +155,7 @@ pub fn choices(reader: &mut Reader) -> Result<Choices, Invalid> {
 
 fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
     limits::ensure(
-        present >> MESSAGE_OPTIONS == 0 && present >> IF_GROUP & 1 == 0,
+        present >> MESSAGE_OPTIONS == 0 && present & (1 << IF_GROUP | UNUSED) == 0,
         "a message has an unknown option",
     )?;
     let has = |bit: u32| present >> bit & 1 == 1;
@@ -180,6 +195,7 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
             batching: None,
             max_timeouts: None,
             errors: None,
+            limited: None,
         };
         if has(BATCH) || has(AFTER) {
             let batch = has(BATCH).then(|| reader.bytes()).transpose()?;
@@ -194,10 +210,26 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
         if has(ERRORS) {
             rare.errors = Some(reader.byte()?);
         }
+        if has(LIMITS) {
+            rare.limited = Some(Box::new(limited(reader)?));
+        }
         choices.rare = Some(Box::new(rare));
     }
     limits::choices(&choices)?;
     Ok(choices)
+}
+
+fn limited(reader: &mut Reader) -> Result<Limited, Invalid> {
+    let count = reader.number()?;
+    limits::ensure(
+        (1..=MAX_LIMITS as u64).contains(&count),
+        "LIMITS must name 1 to 8 limits",
+    )?;
+    let names = (0..count).map(|_| Ok(reader.bytes()?.into()));
+    Ok(Limited {
+        names: names.collect::<Result<_, Invalid>>()?,
+        cost: reader.number()?,
+    })
 }
 
 /// What stands before a score that is an integer and no double. As a double it would be no number,

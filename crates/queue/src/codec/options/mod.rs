@@ -2,6 +2,7 @@
 //! snapshots share this encoding.
 
 mod due_time;
+mod limit;
 mod message;
 mod queue;
 mod schedule;
@@ -11,6 +12,7 @@ use crate::limits::Invalid;
 use crate::settings::Backoff;
 
 pub use due_time::{due, put_due};
+pub use limit::{limit_rule, put_limit_rule};
 pub use message::{choices, put_choices, put_send_options, send_options, OfSend};
 pub use queue::{changes, clock, put_changes, put_clock, put_rate, put_settings, rate, settings};
 pub use schedule::{put_rule, rule, Manner};

@@ -1,9 +1,9 @@
 //! Writes the data of the frames of a snapshot.
 
-use super::{extra, group_flags, phase, tag, texts, Bases};
+use super::{extra, group_flags, limit_flags, phase, tag, texts, Bases};
 use crate::codec::options::{
-    put_choices, put_clock, put_due, put_rate, put_rule, put_send_options, put_settings, Manner,
-    OfSend,
+    put_choices, put_clock, put_due, put_limit_rule, put_rate, put_rule, put_send_options,
+    put_settings, Manner, OfSend,
 };
 use crate::codec::wire::{
     put_bytes, put_delta, put_fixed, put_flag, put_number, put_optional, put_optional_bytes,
@@ -15,6 +15,7 @@ use crate::message::after::Counts;
 use crate::message::errors::FailedAttempt;
 use crate::message::extension::Texts;
 use crate::message::rerun::Rerun;
+use crate::named_limits::Limit;
 use crate::queue::rebuild::{GroupSeen, Known, Numbered, ReleasedPart, SavedPosition, Whole};
 use crate::schedule::Schedule;
 use crate::stats::Totals;
@@ -96,6 +97,7 @@ pub fn put_group(out: &mut Vec<u8>, seen: &GroupSeen) {
         line,
         turn,
         wake,
+        home,
         breaker: _,
     } = seen;
     let flag = |is: bool, bit: u8| if is { bit } else { 0 };
@@ -106,7 +108,8 @@ pub fn put_group(out: &mut Vec<u8>, seen: &GroupSeen) {
             | flag(!held_by.is_empty(), group_flags::HELD)
             | flag(line.is_some(), group_flags::LINE)
             | flag(*turn != 0, group_flags::TURN)
-            | flag(wake.is_some(), group_flags::WAKE),
+            | flag(wake.is_some(), group_flags::WAKE)
+            | flag(home.is_some(), group_flags::HOME),
     );
     if let Some(settings) = &ext.settings {
         put_number(out, settings.weight);
@@ -132,6 +135,30 @@ pub fn put_group(out: &mut Vec<u8>, seen: &GroupSeen) {
     }
     if let Some(wake) = wake {
         put_number(out, *wake);
+    }
+    if let Some((limit, cost)) = home {
+        put_bytes(out, limit);
+        put_number(out, *cost);
+    }
+}
+
+/// Writes a limit without its name, which is the end of the frame. What runs of it follows
+/// from the messages, and which groups wait from the groups.
+pub fn put_limit(out: &mut Vec<u8>, limit: &Limit) {
+    let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+    let weighted = limit.own.as_ref().is_some_and(|rule| rule.weighted);
+    out.push(tag::LIMIT);
+    out.push(
+        flag(limit.own.is_some(), limit_flags::RULE)
+            | flag(weighted, limit_flags::WEIGHTED)
+            | flag(limit.open.is_some(), limit_flags::OPEN),
+    );
+    if let Some(rule) = &limit.own {
+        put_limit_rule(out, rule);
+    }
+    put_number(out, limit.windows().count() as u64);
+    for (_, window) in limit.windows() {
+        put_window(out, window);
     }
 }
 

@@ -5,7 +5,7 @@
 //! frames come in this order:
 //!
 //! - the data that a queue has once;
-//! - its schedules, batches and remembered ids;
+//! - its schedules, limits with names, batches and remembered ids;
 //! - its messages in the order of sending, each group (with its breaker just
 //!   behind it), consumer and named batch just before
 //!   the first message that names it, and each salt of ids just before the
@@ -39,7 +39,7 @@ pub use write::encode;
 /// have [`tag::NEXT`], version 2 did not have [`tag::SALT`], version 3 had
 /// neither [`texts`] nor more than seven options of a message, nor named batches,
 /// version 4 did not have [`extra::POINT`], and version 5 had neither [`extra::RERUN`] nor
-/// [`tag::DEAD_LETTERS`].
+/// [`tag::DEAD_LETTERS`] nor [`tag::LIMIT`].
 pub const VERSION: u32 = 6;
 
 /// The size of the blocks of a saved queue, in bytes. The server compresses
@@ -76,6 +76,10 @@ pub mod tag {
     pub const OLD_END: u8 = 12;
     /// What became of dead messages that were to go to another queue.
     pub const DEAD_LETTERS: u8 = 13;
+    /// A limit with a name, or a pattern: its rule and what is used.
+    pub const LIMIT: u8 = 18;
+    /// The hidden group of messages without a group that name the same limits.
+    pub const HIDDEN: u8 = 20;
     pub const MESSAGE: u8 = 0x80;
     /// How far the stored state is shifted in the tag of a message.
     pub const STATE: u32 = 4;
@@ -140,8 +144,20 @@ pub mod group_flags {
     pub const LINE: u8 = 8;
     pub const TURN: u8 = 16;
     pub const WAKE: u8 = 32;
-    /// All of these, and 64, which earlier versions wrote and which says nothing any longer.
-    pub const ALL: u8 = 127;
+    /// The limit in whose line the group stands. The bit before says nothing; earlier
+    /// versions wrote it.
+    pub const HOME: u8 = 128;
+}
+
+/// What is told of a limit, as bits.
+pub mod limit_flags {
+    /// Its own rule.
+    pub const RULE: u8 = 1;
+    /// CONCURRENCY counts costs.
+    pub const WEIGHTED: u8 = 2;
+    /// The first group of its line is in the ready line.
+    pub const OPEN: u8 = 4;
+    pub const ALL: u8 = RULE | WEIGHTED | OPEN;
 }
 
 /// What a breaker does.

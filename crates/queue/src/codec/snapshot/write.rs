@@ -4,8 +4,8 @@ use hashbrown::HashMap;
 
 use super::dead_letters::put_dead_letters;
 use super::frames::{
-    put_breaker, put_consumer, put_group, put_history, put_named_batch, put_released, put_schedule,
-    put_whole,
+    put_breaker, put_consumer, put_group, put_history, put_limit, put_named_batch, put_released,
+    put_schedule, put_whole,
 };
 use super::{tag, Bases, BACKS_OFF};
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, set_number};
@@ -74,6 +74,10 @@ impl<'a> Writer<'a, '_> {
             frame.push(tag::SCHEDULE);
             put_schedule(frame, name, schedule);
             self.blocks.end(&schedule.template.payload);
+        }
+        for limit in self.parts.limits() {
+            put_limit(self.blocks.begin(), limit);
+            self.blocks.end(&limit.name);
         }
         for batch in self.parts.batches() {
             let frame = self.blocks.begin();
@@ -214,7 +218,10 @@ impl<'a> Writer<'a, '_> {
         if is_new {
             let seen = self.parts.group(ix)?;
             let frame = self.blocks.begin();
-            frame.push(tag::GROUP);
+            frame.push(match seen.group.is_hidden() {
+                true => tag::HIDDEN,
+                false => tag::GROUP,
+            });
             put_group(frame, &seen);
             self.blocks.end(&seen.group.name);
             if let Some(circuit) = seen.breaker {

@@ -8,7 +8,7 @@ use crate::groups::holds::Holds;
 use crate::index::ready_line::Position;
 use crate::index::records::GroupRecords;
 use crate::settings::Rate;
-use crate::{Millis, Receipt};
+use crate::{LimitIx, Millis, Receipt};
 
 /// The settings that GROUPSET gave a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,6 +21,24 @@ pub struct GroupSettings {
     pub rate: Option<Rate>,
     /// The deliveries counted for that limit.
     pub window: RateWindow,
+}
+
+/// What a group has because of limits with names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LimitedGroup {
+    /// Whether it is hidden: the messages without a group that name the same limits.
+    pub is_hidden: bool,
+    /// The limit in whose line it stands.
+    pub home: Option<Home>,
+}
+
+/// Where a group in the ready line waits for a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Home {
+    /// The limit.
+    pub limit: LimitIx,
+    /// What the next message of the group takes of it.
+    pub cost: u64,
 }
 
 /// What only some groups have. Allocated for a group once it has any of it.
@@ -37,6 +55,9 @@ pub struct GroupExtension {
     pub settings: Option<Box<GroupSettings>>,
     /// Its breaker, unless that is closed and remembers no failure.
     pub breaker: Option<Box<Circuit>>,
+    /// What it has because of limits with names: whether it is the hidden group of messages
+    /// with the same limits, and where it waits.
+    pub limited: Option<Box<LimitedGroup>>,
     /// Messages delivered in the current turn.
     pub turn: u64,
     /// Messages of the group that are held, because they wait for a batch.
@@ -59,6 +80,7 @@ impl GroupExtension {
             paused_until: None,
             settings: None,
             breaker: None,
+            limited: None,
             turn: 0,
             held: 0,
             wake: None,
@@ -73,6 +95,7 @@ impl GroupExtension {
             && self.paused_until.is_none()
             && self.settings.is_none()
             && self.breaker.is_none()
+            && self.limited.is_none()
             && self.turn == 0
             && self.held == 0
             && self.wake.is_none()

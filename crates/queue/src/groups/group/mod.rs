@@ -19,7 +19,7 @@ use crate::index::ready_line::{Position, Spot};
 use crate::message::state::StoredState;
 use crate::settings::Rate;
 use crate::{GroupIx, Millis, Receipt};
-pub use extension::{GroupExtension, GroupSettings};
+pub use extension::{GroupExtension, GroupSettings, Home, LimitedGroup};
 
 /// The name of a group. Names of at most 16 bytes, the usual ones, need no
 /// allocation.
@@ -274,11 +274,39 @@ impl Group {
         limit.max(paused.unwrap_or(0)).max(breaker.unwrap_or(0))
     }
 
-    /// What of it GROUPS shows.
+    /// Whether it is hidden: it has the messages without a group that name the same limits.
+    /// It has no name, no settings and no pause, and leases its messages one by one.
+    #[inline]
+    pub fn is_hidden(&self) -> bool {
+        let limited = self.ext.as_ref().and_then(|ext| ext.limited.as_ref());
+        limited.is_some_and(|limited| limited.is_hidden)
+    }
+
+    /// The limit in whose line it stands, if it does.
+    pub(crate) fn home(&self) -> Option<Home> {
+        self.ext.as_ref()?.limited.as_ref()?.home
+    }
+
+    /// Sets the limit in whose line it stands.
+    pub(crate) fn set_home(&mut self, home: Option<Home>) {
+        if home == self.home() {
+            return;
+        }
+        let limited = &mut self.ext_mut().limited;
+        let mut changed = limited.take().unwrap_or_default();
+        changed.home = home;
+        if *changed != LimitedGroup::default() {
+            *limited = Some(changed);
+        }
+    }
+
     /// Whether GROUPS lists it: it has messages pending or running, settings, a pause
     /// or a hold.
     pub fn is_listed(&self) -> bool {
         let ext = self.ext();
+        if self.is_hidden() {
+            return false;
+        }
         !self.pending().is_empty()
             || self.running > 0
             || ext.held > 0

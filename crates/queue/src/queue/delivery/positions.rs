@@ -74,14 +74,8 @@ impl Queue {
                 group.set_turn(0);
             }
         }
-        if line != has {
-            if let Some(key) = line {
-                self.ready_line.remove(&key);
-            }
-            if let Some(key) = has {
-                let half_open = self.lets(ix, now) == Lets::Probe;
-                self.ready_line.insert(key, half_open);
-            }
+        if line != has || self.waits_for_limits(ix, head) {
+            self.move_in_line(line, has.zip(head), now);
         }
         self.groups.wake_at(ix, wake);
         if let Some(at) = wake {
@@ -128,7 +122,7 @@ impl Queue {
             return None;
         }
         let bound = OrderKey::start_of(current.priority);
-        let failed = match self.settings.on_retry {
+        let failed = match self.on_retry(group) {
             // A failed message goes first, whatever is added.
             OnRetry::Block if !failed.is_empty() => return None,
             _ => failed.earliest_before(&bound),
@@ -149,7 +143,7 @@ impl Queue {
         }
         let Pending { fresh, failed } = group.pending();
         let fresh = fresh.earliest();
-        let due = match self.settings.on_retry {
+        let due = match self.on_retry(group) {
             _ if failed.is_empty() => fresh?,
             OnRetry::Skip => fresh.into_iter().chain(failed.earliest()).min()?,
             // With very many failed messages, the group is checked again at the
@@ -281,7 +275,7 @@ impl Queue {
         if failed.is_empty() {
             return fresh();
         }
-        match self.settings.on_retry {
+        match self.on_retry(group) {
             OnRetry::Block if self.waits_for_retry(group, now) => None,
             OnRetry::Block => failed.first(),
             OnRetry::Skip => match (failed.first_due(now), fresh()) {
@@ -300,6 +294,7 @@ impl Queue {
     /// Maximum number of batches of a group that may be leased at once.
     pub(in crate::queue) fn concurrency(&self, group: &Group) -> u64 {
         match group.ext().settings.as_ref().map_or(0, |s| s.concurrency) {
+            0 if group.is_hidden() => u64::MAX,
             0 => self.settings.group_concurrency,
             own => own,
         }
@@ -315,11 +310,26 @@ impl Queue {
         (next > now && !group.pending().is_empty()).then_some(next)
     }
 
+    /// Whether a failed message of a group holds up the others. It never does where they
+    /// have no group of their own.
+    pub(in crate::queue) fn on_retry(&self, group: &Group) -> OnRetry {
+        match self.settings.on_retry {
+            OnRetry::Block if !group.is_hidden() => OnRetry::Block,
+            _ => OnRetry::Skip,
+        }
+    }
+
     /// Whether a group can give a message at `now`.
     pub(in crate::queue) fn can_group_give(&self, ix: GroupIx, now: Millis) -> bool {
-        self.groups
-            .get(ix)
-            .is_some_and(|group| self.group_head(group, now).is_some())
+        let group = self.groups.get(ix);
+        let head = group.and_then(|group| self.group_head(group, now));
+        head.is_some_and(|head| self.limits_let(head.seq(), ix))
+    }
+
+    /// The first position of the ready line for a FETCH with or without NOACK.
+    pub(in crate::queue) fn first_in_line(&self, no_ack: bool, now: Millis) -> Option<Position> {
+        let hidden = self.lets_out(GroupIx::NONE, no_ack, now);
+        self.ready_line.first(no_ack, hidden)
     }
 
     /// Before events are all processed, a group may be able to give without having
@@ -327,7 +337,7 @@ impl Queue {
     /// FETCH with or without NOACK.
     pub(in crate::queue) fn admit_first(&mut self, now: Millis, no_ack: bool) {
         while let Some(key) = self.expected.first(now) {
-            let first = self.ready_line.first(no_ack);
+            let first = self.first_in_line(no_ack, now);
             if first.is_some_and(|first| first < key) {
                 return;
             }

@@ -17,7 +17,8 @@ impl Queue {
     /// Whether any message is ready for a FETCH with or without NOACK, leaving aside a
     /// pause and the limits of the whole queue.
     fn has_ready_for(&self, now: Millis, no_ack: bool) -> bool {
-        self.ready_line.first(no_ack).is_some()
+        self.first_in_line(no_ack, now).is_some()
+            || self.next_limit_time().is_some_and(|(at, _)| at <= now)
             || (self.waiting.plain.head(now).is_some() && self.lets_out(GroupIx::NONE, no_ack, now))
             || self.expected.by(now).any(|key| {
                 let group = self.groups.get(key.group);

@@ -68,6 +68,7 @@ impl Queue {
             + self.lateness.memory_bytes()
             + self.dead_letters().map_or(0, DeadLetters::memory_bytes)
             + self.batches.as_ref().map_or(0, |batches| batches.memory_bytes())
+            + self.limits.as_ref().map_or(0, |limits| limits.memory_bytes())
     }
 
     /// Roughly how many allocations have to be freed with the queue. The server

@@ -49,6 +49,8 @@ pub enum Code {
     BatchOpen,
     /// It died, and went to another queue.
     Moved,
+    /// One of its limits has no room for it.
+    Limit,
 }
 
 impl Code {
@@ -72,6 +74,7 @@ impl Code {
             Code::Cancelled => "cancelled",
             Code::BatchOpen => "batch-open",
             Code::Moved => "moved",
+            Code::Limit => "limit",
         }
     }
 }
@@ -209,10 +212,13 @@ impl Queue {
                 .until(self.paused_until);
         }
         let of_group = match self.groups.get(message.group) {
-            Some(group) => self.explain_group(order_key(seq, message), group, now),
-            None => self.explain_breaker(self.plain_breaker.as_deref(), None, now),
+            Some(group) if !group.is_hidden() => {
+                self.explain_group(order_key(seq, message), group, now)
+            }
+            _ => self.explain_breaker(self.plain_breaker.as_deref(), None, now),
         };
-        if let Some(explanation) = of_group {
+        let of_limit = || self.explain_limit(seq, message);
+        if let Some(explanation) = of_group.or_else(of_limit) {
             return explanation;
         }
         if let Some(rate) = self.settings.rate {
@@ -235,6 +241,33 @@ impl Queue {
             Code::Next,
             "It can be delivered now; only what stands before it in line goes first.",
         )
+    }
+
+    /// Which limit keeps a due message from being delivered, if any does.
+    fn explain_limit(&self, seq: Seq, message: &Message) -> Option<Explanation> {
+        let limited = message.limited()?;
+        let name = self.blocking_limit(seq, message.group)?;
+        let limits = self.limits()?;
+        let limit = limits.find(name).and_then(|ix| limits.get(ix));
+        let until = limit.and_then(|limit| limit.room_at(limited.cost));
+        let is_ever = limits.most_of(name) >= limited.cost;
+        let text = match (is_ever, until) {
+            (false, _) => format!(
+                "It costs {}, and one of its limits never allows more than {}.",
+                limited.cost,
+                limits.most_of(name)
+            ),
+            (true, Some(at)) if at > self.last => {
+                "One of its limits has no room for it until earlier deliveries count no longer."
+                    .to_owned()
+            }
+            (true, None) => {
+                "One of its limits has no room for it until a message that runs ends.".to_owned()
+            }
+            (true, Some(_)) => "Others wait before it for one of its limits.".to_owned(),
+        };
+        let explanation = Explanation::new(Code::Limit, text).by(Some(name));
+        Some(explanation.until(until.filter(|at| *at > self.last)))
     }
 
     /// How a breaker keeps a due message from being delivered, if it does.
@@ -331,7 +364,7 @@ impl Queue {
     /// The message of the group that goes out before this one. The flag tells
     /// whether that message still waits for its backoff.
     fn goes_before(&self, key: OrderKey, group: &Group, now: Millis) -> Option<(Seq, bool)> {
-        if self.settings.on_retry == OnRetry::Block {
+        if self.on_retry(group) == OnRetry::Block {
             let failed = group.pending().failed;
             let waiting = failed
                 .ahead

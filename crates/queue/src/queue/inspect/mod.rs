@@ -6,5 +6,6 @@ pub mod explain;
 pub mod find;
 pub mod list;
 pub(in crate::queue) mod peek;
+mod peek_limits;
 pub mod view;
 pub mod walk;

@@ -12,6 +12,7 @@ use crate::groups::group::Group;
 use crate::index::lane::Lane;
 use crate::index::order_key::OrderKey;
 use crate::index::ready_line::{Join, Position};
+use crate::queue::inspect::peek_limits::RehearsedLimits;
 use crate::queue::Queue;
 use crate::settings::{OnDead, OnRetry};
 use crate::{GroupIx, Millis, Seq};
@@ -38,6 +39,9 @@ struct Rehearsal<'a> {
     rejoined: BTreeSet<Position>,
     given: HashMap<GroupIx, Given>,
     ticket: u64,
+    limits: RehearsedLimits<'a>,
+    /// How many messages without a group the breaker still lets out.
+    ungrouped: usize,
 }
 
 impl Queue {
@@ -59,7 +63,10 @@ impl Queue {
             rejoined: BTreeSet::new(),
             given: HashMap::new(),
             ticket: self.ticket,
+            limits: RehearsedLimits::new(self, now),
+            ungrouped: plain_count,
         };
+        rehearsal.rejoined.extend(rehearsal.limits.opening());
         let mut line = self.line_at(now).peekable();
         let mut peeked = Vec::new();
         while peeked.len() < count {
@@ -154,10 +161,12 @@ impl Rehearsal<'_> {
     }
 
     fn take_plain(&mut self) -> Option<Seq> {
-        let Some((_, seq)) = self.plain.next() else {
+        let next = self.plain.next().filter(|_| self.ungrouped > 0);
+        let Some((_, seq)) = next else {
             self.plain_key = None;
             return None;
         };
+        self.ungrouped -= 1;
         let join = self.join();
         let next = self.plain.as_slice().first();
         self.plain_key = next.map(|(priority, seq)| Position {
@@ -171,7 +180,16 @@ impl Rehearsal<'_> {
 
     fn take_of_group(&mut self, key: Position) -> Option<Seq> {
         let group = self.queue.groups.get(key.group)?;
+        let next = self.limits.next_in_line(key, group);
+        self.rejoined.extend(next);
+        if group.is_hidden() && self.ungrouped == 0 {
+            return None;
+        }
         let head = self.head(key.group, group)?;
+        if !self.limits.take(head.seq()) {
+            return None;
+        }
+        self.ungrouped -= usize::from(group.is_hidden());
         let weight = group.weight();
         let base_turn = group.ext().turn;
         let given = self.given.entry(key.group).or_insert_with(|| Given {

@@ -112,6 +112,7 @@ impl Queue {
         };
         Some(View {
             group: gone.group(),
+            score: gone.group().map(|_| gone.message.score()),
             batch: gone.batch(),
             ..self.view_of(delivered.seq, &gone.message, gone.content(), now)
         })
@@ -137,7 +138,7 @@ impl Queue {
             message,
             payload: content.payload,
             group: self.groups.name(message.group),
-            score: message.group.is_some().then(|| message.score()),
+            score: self.groups.name(message.group).map(|_| message.score()),
             consumer: self.consumers.name(message.history.consumer()),
             batch: self.batch_of(seq),
             after: self.after_of(message),

@@ -16,9 +16,19 @@ use crate::settings::Breaker;
 use crate::{GroupIx, Millis, Seq};
 
 impl Queue {
+    /// The group that has the breaker of these messages: hidden groups have that of the
+    /// ungrouped messages.
+    fn with_breaker(&self, ix: GroupIx) -> GroupIx {
+        match self.groups.get(ix) {
+            Some(group) if group.is_hidden() => GroupIx::NONE,
+            _ => ix,
+        }
+    }
+
     /// The breaker of a group or of the ungrouped messages, unless it is closed and
     /// remembers no failure.
     pub(in crate::queue) fn breaker(&self, ix: GroupIx) -> Option<&Circuit> {
+        let ix = self.with_breaker(ix);
         match ix.is_some() {
             true => self.groups.get(ix)?.breaker(),
             false => self.plain_breaker.as_deref(),
@@ -84,6 +94,7 @@ impl Queue {
         change: impl FnOnce(&mut Circuit, &Breaker) -> R,
     ) -> Option<R> {
         let rule = self.settings.breaker?;
+        let ix = self.with_breaker(ix);
         let mut circuit = match ix.is_some() {
             true => self.groups.take_breaker(ix, &rule),
             false => self.plain_breaker.take().map(|circuit| *circuit),
@@ -121,6 +132,7 @@ impl Queue {
     /// Closes a breaker and forgets its failures. Returns whether it was open or
     /// half-open. The caller refreshes the group.
     pub(in crate::queue) fn close_breaker(&mut self, ix: GroupIx) -> bool {
+        let ix = self.with_breaker(ix);
         let is_closed = self.breaker(ix).is_none_or(Circuit::is_closed);
         let Some(rule) = self.settings.breaker.filter(|_| !is_closed) else {
             return false;
@@ -149,6 +161,7 @@ impl Queue {
     /// Notes that a message no longer runs. Returns whether it was the probe of its
     /// breaker.
     pub(in crate::queue) fn withdraw(&mut self, seq: Seq, ix: GroupIx) -> bool {
+        let ix = self.with_breaker(ix);
         // No event changes a breaker while its probe is out.
         let circuit = match ix.is_some() {
             true => self

@@ -3,3 +3,4 @@
 
 mod dead_holds;
 mod failures;
+mod named;

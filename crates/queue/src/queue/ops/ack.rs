@@ -38,6 +38,24 @@ impl Queue {
         Done::Count(acked as u64)
     }
 
+    /// Acks deliveries like [`Queue::ack`], and books for each what it really cost.
+    pub(in crate::queue) fn ack_cost(
+        &mut self,
+        receipts: &[Receipt],
+        cost: u64,
+        result: Option<&[u8]>,
+        now: Millis,
+    ) -> Done {
+        let mut acked = 0;
+        for receipt in receipts {
+            if let Some(lease) = self.current(*receipt, now) {
+                self.correct_cost(lease.seq, cost);
+                acked += u64::from(self.ack_one(*receipt, result, now));
+            }
+        }
+        Done::Count(acked)
+    }
+
     /// Acks one delivery. Returns whether its receipt was current.
     pub(in crate::queue) fn ack_one(
         &mut self,

@@ -14,63 +14,14 @@ use crate::index::leases::{Batch, Lease};
 use crate::index::ready_line::{Join, Position};
 use crate::message::state::{State, StoredState};
 use crate::message::Message;
-use crate::op::{Delivered, Deliveries, Done, Fetch, Gone, Happened};
+use crate::op::{Delivered, Done, Fetch, Gone, Happened};
 use crate::queue::moves::IndexKeys;
+use crate::queue::ops::round::{Round, MOST_PASSED};
 use crate::queue::Queue;
 use crate::{ConsumerIx, GroupIx, Millis, Receipt, Seq, MAX_EXACT};
 
-/// The state of one FETCH.
-struct Round<'a> {
-    fetch: &'a Fetch<'a>,
-    consumer: ConsumerIx,
-    now: Millis,
-    /// How many more messages it may take.
-    left: u64,
-    /// How many more payload bytes it may take.
-    bytes_left: u64,
-    next_receipt: Receipt,
-    given: Deliveries,
-    /// Messages met on the way that had expired.
-    expired: u64,
-}
-
-/// Maximum number of expired messages that one FETCH moves to dead, so that it does
-/// not hold the server. The timer processes the others.
-const MOST_EXPIRED: u64 = 1024;
-/// Maximum number of deliveries for which room is allocated in advance.
-const MOST_RESERVED: u64 = 127;
 /// Maximum capacity of a list of deliveries that is kept for the next operation.
 const MOST_KEPT: usize = 128;
-
-impl Round<'_> {
-    fn goes_on(&self) -> bool {
-        self.left > 0 && self.expired < MOST_EXPIRED
-    }
-
-    /// Whether the FETCH takes one more message. If MAXBYTES refuses the message,
-    /// the FETCH ends. `size` is called only where MAXBYTES matters.
-    fn takes(&mut self, size: impl FnOnce() -> u64) -> bool {
-        let is_limited = self.fetch.max_bytes.is_some() && !self.given.is_empty();
-        if is_limited && size() > self.bytes_left {
-            self.left = 0;
-        }
-        self.left > 0
-    }
-
-    /// Adds a delivery with a payload of `size` bytes.
-    fn give(&mut self, delivered: Delivered, size: u64) {
-        self.left -= 1;
-        match self.bytes_left.checked_sub(size) {
-            Some(bytes_left) => self.bytes_left = bytes_left,
-            None => self.left = 0,
-        }
-        if self.given.len() == self.given.capacity() {
-            self.given
-                .reserve(self.left.min(MOST_RESERVED) as usize + 1);
-        }
-        self.given.push(delivered);
-    }
-}
 
 impl Queue {
     /// Acks the receipts named by the FETCH, then delivers. O((acks + messages) log
@@ -116,6 +67,7 @@ impl Queue {
             next_receipt: receipt.max(self.last_receipt + 1),
             given: std::mem::take(&mut self.given),
             expired: 0,
+            passed: 0,
         };
         match &fetch.group {
             Some(name) => {
@@ -131,6 +83,9 @@ impl Queue {
                 }
             }
             None => self.go_round(&mut round),
+        }
+        if round.passed == MOST_PASSED {
+            self.wake_by(now);
         }
         if round.expired > 0 {
             // An expired message may have been first among the ungrouped ones. The
@@ -172,7 +127,7 @@ impl Queue {
                 let join = Join::by_time(head.1);
                 (Position::of_plain(head, self.plain_position, join), head.2)
             });
-            let group = self.ready_line.first(no_ack);
+            let group = self.first_in_line(no_ack, round.now);
             match (plain, group) {
                 (Some((plain, _)), Some(group)) if group < plain => {
                     self.give_of_group(group.group, round.fetch.per_group, round);
@@ -235,6 +190,7 @@ impl Queue {
         let first = round.next_receipt;
         let before = round.given.len();
         let most = self.most_let_out(ix, most, round.now);
+        let mut is_hidden = false;
         while (round.given.len() - before) as u64 != most && round.goes_on() {
             let Some(group) = self.groups.get(ix) else {
                 break;
@@ -246,6 +202,7 @@ impl Queue {
                 break;
             };
             let seq = key.seq();
+            is_hidden = group.is_hidden();
             if let Some(at) = self.expire_if_over(seq, round.now) {
                 round.expired += 1;
                 if round.given.len() == before {
@@ -254,6 +211,12 @@ impl Queue {
                     return self.refresh(ix, at, Join::by_time(at));
                 }
                 continue;
+            }
+            if !self.limits_let(seq, ix) {
+                // The group is going to wait for that limit.
+                round.passed += 1;
+                self.effects.changed = true;
+                break;
             }
             if !round.takes(|| self.payload_len(seq)) {
                 break;
@@ -268,7 +231,7 @@ impl Queue {
             }
         }
         let given = (round.given.len() - before) as u64;
-        if given > 0 && !round.fetch.no_ack {
+        if given > 0 && !round.fetch.no_ack && !is_hidden {
             self.leases.open_batch(Batch::new(first, given));
             if let Some(group) = self.groups.get_mut(ix) {
                 group.open_batch(first);
@@ -285,8 +248,12 @@ impl Queue {
             None => return,
         };
         if turn_is_over {
-            if let Some(key) = self.groups.get_mut(ix).and_then(|g| g.leave_line(ix)) {
-                self.ready_line.remove(&key);
+            let stands = self.groups.get(ix).and_then(|group| group.position(ix));
+            if let Some(key) = stands {
+                self.move_in_line(Some(key), None, round.now);
+            }
+            if let Some(group) = self.groups.get_mut(ix) {
+                group.leave_line(ix);
             }
         }
         self.refresh(ix, round.now, join);
@@ -340,6 +307,9 @@ impl Queue {
         self.leave(keys);
         if self.has_events() {
             self.note_delivery(seq, was, now);
+        }
+        if self.limits.is_some() {
+            self.count_in_limits(seq, now, leased);
         }
         self.consumers.unmention(before);
         self.consumers.deliver(round.consumer, leased);

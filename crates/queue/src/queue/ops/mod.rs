@@ -14,6 +14,7 @@ mod pause;
 pub(super) mod redrive;
 mod reschedule;
 mod resume;
+mod round;
 mod schedule;
 pub(super) mod send;
 mod touch;

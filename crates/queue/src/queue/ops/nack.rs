@@ -64,7 +64,7 @@ impl Queue {
             Paused::Queue => self.extend_pause(until),
             Paused::Group => {
                 let groups = self.groups_of(nacked.iter());
-                if groups.iter().any(|ix| !ix.is_some()) {
+                if groups.iter().any(|ix| self.groups.name(*ix).is_none()) {
                     return Err(Error::NoGroup);
                 }
                 for ix in groups {

@@ -176,12 +176,21 @@ impl Queue {
         }
         let batching = choices.batching();
         let hold = batching.map_or(Hold::Free, |batching| self.hold_of(batching));
-        if let Some(name) = group {
-            message.group = self.groups.find_or_add(name);
+        let limited = choices.limited();
+        let joins = match (group, limited) {
+            (Some(name), _) => Some(self.groups.find_or_add(name)),
+            (None, Some(limited)) => Some(self.groups.find_or_add_hidden(&limited.key())),
+            (None, None) => None,
+        };
+        if let Some(group) = joins {
+            message.group = group;
             if let Some(group) = self.groups.get_mut(message.group) {
                 group.members += 1;
                 group.backlog.expect_one();
             }
+        }
+        if limited.is_some() {
+            self.use_limits();
         }
         let group = message.group;
         let keys = match hold {

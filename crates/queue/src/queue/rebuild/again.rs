@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::shift::Shift;
-use super::{Builder, GroupPart, GroupSeen, Marks, Names, OldEnd, Parts, ReleasedPart};
+use super::{Builder, GroupPart, GroupSeen, LimitPart, Marks, Names, OldEnd, Parts, ReleasedPart};
 use crate::limits::Invalid;
 use crate::message::state::StoredState;
 use crate::queue::Queue;
@@ -72,6 +72,7 @@ impl<'a> Rebuild<'a> {
             turn,
             wake,
             breaker,
+            home,
         }) = self.parts.group(ix)
         else {
             return Ok(());
@@ -89,6 +90,8 @@ impl<'a> Rebuild<'a> {
             turn,
             wake,
             breaker: None,
+            is_hidden: group.is_hidden(),
+            home: home.map(|(limit, cost)| (limit.into(), cost)),
         };
         if let Some(shift) = self.shift {
             if let Some(settings) = &mut part.settings {
@@ -100,6 +103,7 @@ impl<'a> Rebuild<'a> {
         }
         if is_left_out {
             part.line = None;
+            part.home = None;
             part.turn = 0;
         }
         self.builder.group(&group.name, part)?;
@@ -119,6 +123,18 @@ impl<'a> Rebuild<'a> {
                 None => circuit.clone(),
             };
             self.builder.breaker(None, circuit)?;
+        }
+        for limit in self.parts.limits() {
+            let windows = limit.windows().map(|(_, window)| match self.shift {
+                Some(shift) => shift.window(window),
+                None => window.clone(),
+            });
+            let part = LimitPart {
+                rule: limit.own.as_deref().cloned(),
+                windows: windows.collect(),
+                is_open: limit.open.is_some(),
+            };
+            self.builder.limit(&limit.name, part)?;
         }
         let known: Vec<_> = self.parts.consumers().collect();
         for (name, (last_seen, counts)) in known {

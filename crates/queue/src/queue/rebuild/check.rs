@@ -100,7 +100,11 @@ pub fn probe(queue: &Queue, circuit: Option<&Circuit>, group: GroupIx) -> Checke
     let Some(seq) = circuit.and_then(Circuit::probe) else {
         return Ok(());
     };
-    let runs = |m: &Message| m.stored == StoredState::Running && m.group == group;
+    let is_of_group = |m: &Message| match group.is_some() {
+        true => m.group == group,
+        false => queue.groups.name(m.group).is_none(),
+    };
+    let runs = |m: &Message| m.stored == StoredState::Running && is_of_group(m);
     ensure(
         queue.store.get(seq).is_some_and(runs),
         "the probe of a breaker must be a running message of its group",

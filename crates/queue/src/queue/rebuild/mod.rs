@@ -30,6 +30,7 @@ use crate::limits::Invalid;
 use crate::message::body::Content;
 use crate::message::id::Id;
 use crate::message::Message;
+use crate::named_limits::{Limit, NamedLimits};
 pub use crate::queue::ops::grace::OldEnd;
 use crate::schedule::Schedule;
 use crate::settings::{Clock, Settings};
@@ -37,7 +38,7 @@ use crate::stats::{Lateness, Totals};
 use crate::{ConsumerIx, GroupIx, Millis, Receipt, Seq};
 
 pub use batch_members::ReleasedPart;
-pub use builder::{Builder, GroupPart};
+pub use builder::{Builder, GroupPart, LimitPart};
 
 /// A position in the ready line. The command that joined it is stored as a rank,
 /// because ticket numbers may differ between two equal queues.
@@ -154,6 +155,8 @@ pub struct GroupSeen<'a> {
     pub wake: Option<Millis>,
     /// Its breaker, unless that is closed and remembers no failure.
     pub breaker: Option<&'a Circuit>,
+    /// The limit in whose line it stands, and what its next message takes of that.
+    pub home: Option<(&'a [u8], u64)>,
 }
 
 /// A read-only view of a queue as its parts.
@@ -168,7 +171,9 @@ pub struct Parts<'a> {
 impl Queue {
     /// The parts of the queue. O(g log g) for the g groups in the ready line.
     pub fn parts(&self) -> Parts<'_> {
+        let waiting = self.limits().into_iter().flat_map(NamedLimits::positions);
         let line = self.ready_line.iter().chain(self.plain_position);
+        let line = line.chain(waiting);
         let mut tickets: Vec<u64> = line
             .map(|key| key.join.ticket)
             .filter(|ticket| *ticket > 0)
@@ -262,6 +267,10 @@ impl<'a> Parts<'a> {
             turn: group.ext().turn,
             wake: group.ext().wake,
             breaker: group.breaker(),
+            home: group.home().and_then(|home| {
+                let limit = self.queue.limits()?.get(home.limit)?;
+                Some((&*limit.name, home.cost))
+            }),
         })
     }
 
@@ -330,6 +339,14 @@ impl<'a> Parts<'a> {
         let mut schedules: Vec<_> = self.queue.schedules.iter().collect();
         schedules.sort_unstable_by_key(|(_, schedule)| schedule.number);
         schedules
+    }
+
+    /// Limits with names, and patterns, by name.
+    pub fn limits(&self) -> Vec<&'a Limit> {
+        let limits = self.queue.limits().into_iter();
+        let mut limits: Vec<_> = limits.flat_map(|limits| limits.starting_at(0)).collect();
+        limits.sort_unstable_by(|a, b| a.1.name.cmp(&b.1.name));
+        limits.into_iter().map(|(_, limit)| limit).collect()
     }
 
     /// Ids that DEDUP keeps taken although no record is left, and when their

@@ -45,7 +45,10 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
                     group.ext().wake,
                     group.ext().held,
                 ),
-                (group.counted, group.listed, group.held, group.breaker()),
+                (
+                    (group.counted, group.listed, group.held, group.breaker()),
+                    (group.is_hidden(), group.home().map(|home| home.cost)),
+                ),
                 group
                     .expected(GroupIx::NONE)
                     .map(|key| (key.priority, key.join, key.seq))
@@ -89,6 +92,16 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         let tokens = queue.consumers.token_deliveries();
         format!("{:?}", (known, tokens, old_ends))
     };
+    let limits = |queue: &Queue| -> Vec<String> {
+        let parts = queue.parts();
+        let limits = parts.limits().into_iter();
+        limits.map(|limit| limit.told()).collect()
+    };
+    same(
+        "limits",
+        format!("{:?}", limits(queue)),
+        format!("{:?}", limits(rebuilt)),
+    )?;
     same("batches", told(queue.batches()), told(rebuilt.batches()))?;
     same("groups", groups(queue), groups(rebuilt))?;
     same(

@@ -12,6 +12,7 @@ mod find;
 mod fixture;
 mod groups;
 mod holds;
+mod limits;
 mod model;
 mod named_batches;
 mod ops;

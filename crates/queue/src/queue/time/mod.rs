@@ -27,6 +27,7 @@ enum Event {
     PauseEnd,
     GroupWake,
     Breaker,
+    Limit,
     Join,
     SettledAge,
     DeadAge,
@@ -220,6 +221,13 @@ impl Queue {
             self.admit_plain(at);
             self.step(at, Event::LeaseEnd, MOST_ENDED, &mut progress);
         }
+        while let Some((at, _)) = self.next_limit_time().filter(|(at, _)| *at <= now) {
+            if progress.steps == MOST_ENDED {
+                break;
+            }
+            self.last = self.last.max(at);
+            self.step(at, Event::Limit, MOST_ENDED, &mut progress);
+        }
         self.admit_plain(now);
     }
 
@@ -246,6 +254,7 @@ impl Queue {
             (self.paused_until.filter(|at| *at != NEVER), Event::PauseEnd),
             (self.groups.next_wake().map(|(at, _)| at), Event::GroupWake),
             (self.next_breaker_change().map(|(at, _)| at), Event::Breaker),
+            (self.next_limit_time().map(|(at, _)| at), Event::Limit),
             (self.expected.next().map(|key| key.join.time), Event::Join),
             (self.next_settled_age().map(|(at, _)| at), Event::SettledAge),
             (
@@ -321,6 +330,8 @@ impl Queue {
                     self.pass_time_of_breaker(ix, at);
                 }
             }
+            // All of one moment are one step, as for groups.
+            Event::Limit => self.pass_time_of_limits(at),
             Event::Join => self.admit_all(at, most, progress),
             Event::SettledAge => {
                 ticked.pruned += 1;

@@ -8,11 +8,11 @@ mod values;
 
 use super::{
     ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, FETCH_MORE,
-    FIND_DO, GRACE, GROUP_SET, HOLDS, MESSAGES, MOVED, NACK, PAUSE, PAUSE_SCHEDULE, PURGE,
+    FIND_DO, GRACE, GROUP_SET, HOLDS, LIMIT, MESSAGES, MOVED, NACK, PAUSE, PAUSE_SCHEDULE, PURGE,
     PURGE_SOME, REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TAKEN_IDS, TICK, TOUCH,
     UNSCHEDULE, UPDATE,
 };
-use crate::codec::options::{changes, due, rate};
+use crate::codec::options::{changes, due, limit_rule, rate};
 use crate::codec::wire::Reader;
 use crate::limits::{self, Invalid};
 use crate::op::{FindAct, GroupChanges, Piecemeal, Redrive, Removal};
@@ -52,6 +52,20 @@ pub fn read<'a>(
             let receipts = receipts(reader, time_us)?;
             let results = texts(reader, receipts.len())?;
             Op::AckEach { receipts, results }
+        }
+        ACK if has(2) => Op::AckCost {
+            receipts: receipts(reader, time_us)?,
+            cost: exact(reader)?,
+            result: has(0).then(|| reader.rest().into()),
+        },
+        LIMIT => {
+            let rule = limit_rule(reader, has(0))?;
+            let name = reader.rest();
+            rule.check(name)?;
+            Op::Limit {
+                name: name.into(),
+                rule,
+            }
         }
         ACK => Op::Ack {
             receipts: receipts(reader, time_us)?,

@@ -1,23 +1,23 @@
 //! Decodes a snapshot, which anyone may have written.
 
+mod group;
 mod message;
 
 use std::collections::VecDeque;
 
 use super::dead_letters::dead_letters;
-use super::{group_flags, phase, tag, Bases, BACKS_OFF};
-use crate::codec::options::{clock, rate, rule, send_options, settings, OfSend};
+use super::{tag, Bases, BACKS_OFF};
+use crate::codec::options::{clock, rule, send_options, settings, OfSend};
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::collections::rate_window::RateWindow;
 use crate::consumer::TokenDelivery;
-use crate::groups::breaker::{Circuit, Phase};
-use crate::groups::group::GroupSettings;
 use crate::limits::{ensure, exact, template, Invalid};
 use crate::message::after::Counts;
-use crate::queue::rebuild::{Builder, GroupPart, OldEnd, ReleasedPart, SavedPosition, Whole};
+use crate::queue::rebuild::{Builder, OldEnd, ReleasedPart, SavedPosition, Whole};
 use crate::schedule::{Schedule, Template};
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Queue, MAX_EXACT};
+use group::{breaker, group, limit};
 use message::message;
 
 /// The most bytes that the length of a frame takes.
@@ -100,9 +100,14 @@ impl Decoder {
                 self.messages += 1;
                 message(&mut reader, tag, &mut self.bases, builder)
             }
-            tag::GROUP => {
-                let part = group(&mut reader)?;
+            tag::GROUP | tag::HIDDEN => {
+                let mut part = group(&mut reader)?;
+                part.is_hidden = tag == tag::HIDDEN;
                 builder.group(reader.rest(), part)
+            }
+            tag::LIMIT => {
+                let part = limit(&mut reader)?;
+                builder.limit(reader.rest(), part)
             }
             tag::BREAKER => {
                 let group = reader.number()?.checked_sub(1);
@@ -317,66 +322,6 @@ fn position(reader: &mut Reader) -> Result<SavedPosition, Invalid> {
         rank: reader.number()?,
         seq: reader.number()?,
     })
-}
-
-fn group(reader: &mut Reader) -> Result<GroupPart, Invalid> {
-    let told = reader.byte()?;
-    ensure(told & !group_flags::ALL == 0, "an unknown part of a group")?;
-    let has = |bit: u8| told & bit != 0;
-    let mut part = GroupPart::default();
-    if has(group_flags::SETTINGS) {
-        part.settings = Some(Box::new(GroupSettings {
-            weight: reader.number()?,
-            concurrency: reader.number()?,
-            rate: rate(reader)?,
-            window: RateWindow::from_given(pairs(reader)?),
-        }));
-    }
-    if has(group_flags::PAUSE) {
-        part.paused_until = Some(reader.number()?);
-    }
-    if has(group_flags::HELD) {
-        for _ in 0..reader.number()? {
-            part.held_by
-                .push((reader.number()?, reader.bytes()?.into()));
-        }
-    }
-    if has(group_flags::LINE) {
-        part.line = Some(position(reader)?);
-    }
-    if has(group_flags::TURN) {
-        part.turn = reader.number()?;
-    }
-    if has(group_flags::WAKE) {
-        part.wake = Some(reader.number()?);
-    }
-    Ok(part)
-}
-
-fn breaker(reader: &mut Reader) -> Result<Circuit, Invalid> {
-    let cause = reader.number()?;
-    let phase = match reader.byte()? {
-        phase::CLOSED => {
-            let len = reader.number()?;
-            let mut failures = VecDeque::with_capacity(len.min(MOST_RESERVED as u64) as usize);
-            let mut base = 0;
-            for _ in 0..len {
-                base = reader.delta(base)?;
-                failures.push_back(base);
-            }
-            Phase::Closed(failures)
-        }
-        phase::OPEN => Phase::Open {
-            until: reader.number()?,
-            length: reader.number()?,
-        },
-        phase::HALF_OPEN => Phase::HalfOpen {
-            length: reader.number()?,
-            probe: reader.optional()?,
-        },
-        _ => return Err(Invalid("an unknown state of a breaker")),
-    };
-    Ok(Circuit::restored(phase, cause))
 }
 
 fn schedule(reader: &mut Reader) -> Result<Schedule, Invalid> {

@@ -16,7 +16,7 @@ use crate::op::*;
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Limits, Missed, Overlap};
 use crate::{Op, MAX_EXACT};
-use options::{choices, due, priority, rate};
+use options::{choices, due, limit, priority, rate};
 
 pub use options::changes;
 
@@ -314,6 +314,9 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         16 => fetch(scale).prop_map(Op::fetch),
         8 => (receipts(scale), option::of(text()))
             .prop_map(|(receipts, result)| Op::Ack { receipts, result }),
+        2 => (receipts(scale), scale.ms(), option::of(text()))
+            .prop_map(|(receipts, cost, result)| Op::AckCost { receipts, cost, result }),
+        2 => limit(scale),
         4 => ack_send(scale).prop_map(Op::AckSend),
         2 => (receipts(scale), text()).prop_map(|(receipts, result)| {
             let results = vec![result; receipts.len()];

@@ -11,9 +11,11 @@ use super::{text, Scale};
 use crate::dead_letters::DeadTo;
 use crate::limits::MAX_ERRORS;
 use crate::message::after::{After, Batching, Counts, OnFail};
+use crate::message::limited::Limited;
 use crate::message::score::Score;
 use crate::message::{Choices, RareChoices};
-use crate::op::DueTime;
+use crate::named_limits::{LimitRule, MAX_WINDOWS};
+use crate::op::{DueTime, Op};
 use crate::settings::*;
 use crate::MAX_EXACT;
 
@@ -192,6 +194,34 @@ pub fn choices(scale: Scale) -> impl Strategy<Value = Choices> {
     prop_oneof![3 => Just(Choices::default()), 1 => some]
 }
 
+fn limited(scale: Scale) -> impl Strategy<Value = Limited> {
+    let names = prop::sample::subsequence(vec!["a", "b", "u-1", "u-2"], 1..3);
+    (names, scale.ms()).prop_map(|(names, cost)| Limited {
+        names: names
+            .into_iter()
+            .map(|name| name.as_bytes().into())
+            .collect(),
+        cost,
+    })
+}
+
+/// A limit's name or a pattern, and its rule.
+pub fn limit(scale: Scale) -> impl Strategy<Value = Op<'static>> {
+    let name = select(vec!["a", "b", "u-*", "*"]);
+    let rate = (scale.some(), scale.some()).prop_map(|(count, per)| Rate { count, per });
+    let rates = vec(rate, 0..=MAX_WINDOWS);
+    (name, option::of(scale.some()), any::<bool>(), rates).prop_map(
+        |(name, concurrency, weighted, rates)| Op::Limit {
+            name: name.as_bytes().into(),
+            rule: LimitRule {
+                concurrency: concurrency.unwrap_or(0),
+                weighted: weighted && concurrency.is_some(),
+                rates: rates.into(),
+            },
+        },
+    )
+}
+
 fn rare_choices(scale: Scale) -> impl Strategy<Value = RareChoices> {
     let some = (
         option::weighted(0.5, scale.ms()),
@@ -199,15 +229,17 @@ fn rare_choices(scale: Scale) -> impl Strategy<Value = RareChoices> {
         option::weighted(0.3, scale.ms()),
         option::weighted(0.3, scale.ms()),
         option::weighted(0.3, 0..=MAX_ERRORS),
+        option::weighted(0.5, limited(scale)),
     );
     let some = some.prop_map(
-        |(retain, expire_at, max_wait, max_timeouts, errors)| RareChoices {
+        |(retain, expire_at, max_wait, max_timeouts, errors, limited)| RareChoices {
             retain,
             expire_at,
             max_wait,
             batching: None,
             max_timeouts,
             errors,
+            limited: limited.map(Box::new),
         },
     );
     prop_oneof![1 => Just(RareChoices::default()), 1 => some]

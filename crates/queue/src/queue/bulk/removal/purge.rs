@@ -110,6 +110,7 @@ impl Queue {
         if let Some(batches) = self.batches.take() {
             self.discard_batches(*batches);
         }
+        self.empty_limits();
         self.ids = Ids::new(self.ids.salt());
         self.plain_position = None;
         self.withdraw_plain();

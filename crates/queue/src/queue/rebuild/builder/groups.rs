@@ -4,7 +4,7 @@ use super::{at_mut, Builder};
 use crate::groups::backlog::{Backlog, Member};
 use crate::groups::breaker::{Circuit, Lets};
 use crate::groups::group::GroupSettings;
-use crate::index::ready_line::{Position, ReadyLine};
+use crate::index::ready_line::{Kind, Position, ReadyLine};
 use crate::limits::{ensure, name, Invalid};
 use crate::message::state::StoredState;
 use crate::message::Message;
@@ -30,6 +30,10 @@ pub struct GroupPart {
     pub wake: Option<Millis>,
     /// Its breaker, unless that is closed and remembers no failure.
     pub breaker: Option<Circuit>,
+    /// Whether it is the hidden group of messages with the same limits.
+    pub is_hidden: bool,
+    /// The limit in whose line it stands, and what its next message takes of that.
+    pub home: Option<(Box<[u8]>, u64)>,
 }
 
 /// A group with what the messages say of it.
@@ -45,9 +49,21 @@ impl Builder {
     ///
     /// Errors: the part is out of range, or a group has this name already.
     pub fn group(&mut self, group: &[u8], part: GroupPart) -> Checked {
-        name(group)?;
         check::group(&part, self.queue.next_seq, self.queue.last)?;
-        let ix = self.queue.groups.find_or_add(group);
+        let ix = match part.is_hidden {
+            true => {
+                let is_plain = part.settings.is_none() && part.paused_until.is_none();
+                ensure(
+                    is_plain && part.held_by.is_empty(),
+                    "messages without a group have settings, a pause or a hold",
+                )?;
+                self.queue.groups.find_or_add_hidden(group)
+            }
+            false => {
+                name(group)?;
+                self.queue.groups.find_or_add(group)
+            }
+        };
         // A new group gets the next slot, so its slot number tells whether the name
         // is new.
         let is_new = ix.number() == self.groups.len() as u64;
@@ -85,7 +101,8 @@ impl Builder {
     pub(super) fn enter_groups(&mut self) -> Checked {
         self.earlier.purged_of.sort_unstable();
         let queue = &mut self.queue;
-        let mut lines: [Vec<Position>; 2] = Default::default();
+        let mut line: Vec<(Position, Kind)> = Vec::new();
+        let mut homes = Vec::new();
         check::probe(queue, queue.plain_breaker.as_deref(), GroupIx::NONE)?;
         let rule = queue.settings.breaker;
         for new in self.groups.drain(..) {
@@ -121,17 +138,23 @@ impl Builder {
                 group.set_positions(Some(key), &[]);
                 group.counted = true;
                 queue.grouped_ready += group.backlog.all().count_at(StoredState::Due);
-                let [steady, half_open] = &mut lines;
-                match group.lets(last) {
-                    Lets::Probe => half_open.push(key),
-                    Lets::Any | Lets::None => steady.push(key),
+                match new.part.home {
+                    Some((limit, cost)) => homes.push((key, limit, cost)),
+                    None => line.push((
+                        key,
+                        match group.lets(last) {
+                            _ if group.is_hidden() => Kind::Hidden,
+                            Lets::Probe => Kind::HalfOpen,
+                            Lets::Any | Lets::None => Kind::Steady,
+                        },
+                    )),
                 }
             }
             let Some(group) = queue.groups.get(new.ix) else {
                 continue;
             };
-            let blocked = queue.settings.on_retry == OnRetry::Block
-                && queue.waits_for_retry(group, queue.last);
+            let blocked =
+                queue.on_retry(group) == OnRetry::Block && queue.waits_for_retry(group, queue.last);
             let can_give = !group.backlog.all().is_empty()
                 && !blocked
                 && !queue.is_held_by_dead(group)
@@ -155,11 +178,14 @@ impl Builder {
             }
             queue.groups.settle(new.ix);
         }
-        let keys = lines.iter().flatten().chain(&queue.plain_position);
+        let homed = homes.iter().map(|(key, ..)| key);
+        let keys = line.iter().map(|(key, _)| key);
+        let keys = keys.chain(&queue.plain_position);
+        let keys = keys.chain(homed);
         let others = [self.earlier.redriven, self.earlier.purged];
         let joins = keys.map(|key| key.join).chain(others);
         queue.ticket = joins.map(|join| join.ticket).max().unwrap_or(0);
-        queue.ready_line = ReadyLine::from_positions(lines);
-        Ok(())
+        queue.ready_line = ReadyLine::from_positions(line);
+        self.enter_limits(homes)
     }
 }

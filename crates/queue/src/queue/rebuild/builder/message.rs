@@ -54,6 +54,7 @@ impl Builder {
             self.earlier.purged_of.push(message.group);
             return Ok(());
         }
+        self.limits_of(&message, message.stored == StoredState::Running)?;
         if let Some(group) = group.and_then(|number| at_mut(&mut self.groups, number)) {
             let known = self.queue.groups.get_mut(group.ix);
             let known = known.ok_or(Invalid("a message names a group that is missing"))?;

@@ -4,6 +4,7 @@
 
 mod earlier;
 mod groups;
+mod limits;
 mod message;
 
 use super::batch_members::{enter_held, ReleasedPart};
@@ -24,6 +25,7 @@ use earlier::Earlier;
 use groups::NewGroup;
 
 pub use groups::GroupPart;
+pub use limits::LimitPart;
 
 /// Makes a queue from parts that anyone may have written. Parts that no sequence of
 /// operations can have led to are refused.
@@ -56,6 +58,8 @@ pub struct Builder {
     pub(super) named_batches: Vec<Seq>,
     held: Vec<Seq>,
     pub(super) released: Vec<ReleasedPart>,
+    /// Limits with their names.
+    limits: Vec<(Box<[u8]>, LimitPart)>,
 }
 
 impl Builder {
@@ -95,6 +99,7 @@ impl Builder {
             named_batches: Vec::new(),
             held: Vec::new(),
             released: Vec::new(),
+            limits: Vec::new(),
         })
     }
 
@@ -211,7 +216,9 @@ impl Builder {
         for (number, first) in running.of_groups {
             let ix = at_mut(&mut self.groups, number).map(|group| group.ix);
             if let Some(group) = ix.and_then(|ix| self.queue.groups.get_mut(ix)) {
-                group.open_batch(first);
+                if !group.is_hidden() {
+                    group.open_batch(first);
+                }
             }
         }
         let leases = self.running.iter().filter(|running| !running.purged);

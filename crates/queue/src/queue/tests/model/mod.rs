@@ -303,7 +303,9 @@ impl Model {
             Op::PauseSchedule { name, paused } => {
                 Ok(Done::Flag(self.pause_schedule(name, *paused)))
             }
-            Op::CatchUp { .. } | Op::Moved(_) => unreachable!("not modelled"),
+            Op::AckCost { receipts, .. } => Ok(Done::Count(self.ack(receipts))),
+            // They have tests of their own.
+            Op::Limit { .. } | Op::CatchUp { .. } | Op::Moved(_) => unreachable!("not modelled"),
         };
         self.prune_counts();
         self.line_up(self.ticket);

@@ -1,0 +1,33 @@
+//! Encodes what a limit with a name allows.
+
+use super::{put_rate, rate};
+use crate::codec::wire::{put_number, Reader};
+use crate::limits::{ensure, Invalid};
+use crate::named_limits::{LimitRule, MAX_WINDOWS};
+
+/// Writes a rule, but not whether CONCURRENCY counts costs.
+pub fn put_limit_rule(out: &mut Vec<u8>, rule: &LimitRule) {
+    put_number(out, rule.concurrency);
+    put_number(out, rule.rates.len() as u64);
+    for rate in &rule.rates {
+        put_rate(out, Some(*rate));
+    }
+}
+
+/// Reads what [`put_limit_rule`] writes. The caller checks the rule.
+///
+/// Errors: there are too many windows, or one is out of range.
+pub fn limit_rule(reader: &mut Reader, weighted: bool) -> Result<LimitRule, Invalid> {
+    let concurrency = reader.number()?;
+    let count = reader.number()?;
+    ensure(
+        count <= MAX_WINDOWS as u64,
+        "a limit must have at most 4 windows",
+    )?;
+    let rates = (0..count).map(|_| rate(reader)?.ok_or(Invalid("a window allows nothing")));
+    Ok(LimitRule {
+        concurrency,
+        weighted,
+        rates: rates.collect::<Result<_, Invalid>>()?,
+    })
+}

@@ -1,0 +1,53 @@
+//! The options LIMITS and COST of a message.
+
+use crate::limits::{ensure, exact, name, Invalid};
+
+/// The most limits that a message names.
+pub const MAX_LIMITS: usize = 8;
+
+/// The limits that a message needs room in, and how much of each it takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limited {
+    /// The names of the limits, in the order given: 1 to 8, each once.
+    pub names: Box<[Box<[u8]>]>,
+    /// What a delivery takes of each; 1 by default.
+    pub cost: u64,
+}
+
+impl Limited {
+    /// Checks names and cost.
+    pub fn check(&self) -> Result<(), Invalid> {
+        ensure(
+            (1..=MAX_LIMITS).contains(&self.names.len()),
+            "LIMITS must name 1 to 8 limits",
+        )?;
+        for (at, own) in self.names.iter().enumerate() {
+            name(own)?;
+            let is_plain = !own.contains(&b'*');
+            ensure(is_plain, "the name of a limit must not have a * in LIMITS")?;
+            let before = self.names.get(..at).unwrap_or_default();
+            ensure(!before.contains(own), "LIMITS must name a limit once")?;
+        }
+        exact(self.cost)
+    }
+
+    /// What messages with the same limits have in common: their names in the order of
+    /// their bytes, each behind its length.
+    pub fn key(&self) -> Vec<u8> {
+        let mut names: Vec<&[u8]> = self.names.iter().map(|name| &**name).collect();
+        names.sort_unstable();
+        let mut key = Vec::new();
+        for name in names {
+            key.extend_from_slice(&(name.len() as u16).to_be_bytes());
+            key.extend_from_slice(name);
+        }
+        key
+    }
+
+    /// Bytes that the names have allocated.
+    pub fn heap_bytes(&self) -> usize {
+        use crate::collections::footprint::allocated;
+        let names = self.names.iter().map(|name| allocated(name.len()));
+        allocated(self.names.len() * size_of::<Box<[u8]>>()) + names.sum::<usize>()
+    }
+}

@@ -1,0 +1,228 @@
+//! One name with what is used of its limit, and what waits for it.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::rule::LimitRule;
+use crate::collections::footprint::allocated;
+use crate::collections::ordered::OrderedSet;
+use crate::collections::rate_window::RateWindow;
+use crate::index::ready_line::Position;
+use crate::message::limited::Limited;
+use crate::Millis;
+
+/// A name that a limit is counted for, or a pattern.
+#[derive(Debug, Clone, Default)]
+pub struct Limit {
+    /// The name, or the pattern.
+    pub name: Box<[u8]>,
+    /// The rule that DQ.LIMIT gave exactly this name.
+    pub own: Option<Arc<LimitRule>>,
+    /// The rule in force: its own, or that of the pattern that suits it best. Always
+    /// `None` for a pattern.
+    pub rule: Option<Arc<LimitRule>>,
+    /// The name of the pattern whose rule is in force.
+    pub pattern: Option<Box<[u8]>>,
+    /// What began within each window of the rule.
+    pub(super) windows: SmallVec<[RateWindow; 1]>,
+    /// The messages that run.
+    pub running: u64,
+    /// Their costs.
+    pub running_cost: u64,
+    /// The groups in the ready line that wait here, in their order there.
+    pub(crate) line: OrderedSet<Position>,
+    /// Groups whose next message costs more than the limit ever allows.
+    pub(crate) too_large: OrderedSet<Position>,
+    /// The first group of the line, if the limit has room for it: only this one can be
+    /// delivered from.
+    pub(crate) open: Option<Position>,
+    /// When the limit is to be looked at again.
+    pub(super) time: Option<Millis>,
+}
+
+/// What a FETCH would already have taken of a limit.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Taken {
+    /// How many messages.
+    pub messages: u64,
+    /// What they cost together.
+    pub cost: u64,
+}
+
+impl Limit {
+    /// A name of which nothing is used.
+    pub(super) fn new(name: &[u8]) -> Limit {
+        Limit {
+            name: name.into(),
+            ..Limit::default()
+        }
+    }
+
+    /// Whether this is a pattern.
+    pub fn is_pattern(&self) -> bool {
+        self.name.contains(&b'*')
+    }
+
+    /// The windows of the rule in force, each with what began within it.
+    pub fn windows(&self) -> impl Iterator<Item = (crate::settings::Rate, &RateWindow)> {
+        let rates = self.rule.iter().flat_map(|rule| rule.rates.iter().copied());
+        rates.zip(&self.windows)
+    }
+
+    /// Whether a message of this cost can begin at `now`.
+    pub fn has_room(&self, cost: u64, now: Millis) -> bool {
+        self.has_room_behind(cost, now, Taken::default())
+    }
+
+    /// Whether a message of this cost can begin at `now`, behind others that are taken then.
+    pub(crate) fn has_room_behind(&self, cost: u64, now: Millis, taken: Taken) -> bool {
+        let all = cost.saturating_add(taken.cost);
+        let mut windows = self.windows();
+        self.may_run(cost, taken) && windows.all(|(rate, window)| window.free(rate, now) >= all)
+    }
+
+    /// Whether CONCURRENCY allows a message of this cost.
+    fn may_run(&self, cost: u64, taken: Taken) -> bool {
+        self.rule.as_ref().is_none_or(|rule| match rule.weighted {
+            _ if rule.concurrency == 0 => true,
+            false => self.running + taken.messages < rule.concurrency,
+            true => {
+                let running = self.running_cost.saturating_add(taken.cost);
+                running.saturating_add(cost) <= rule.concurrency
+            }
+        })
+    }
+
+    /// Whether the rule allows a message of this cost at some time.
+    pub fn ever_has_room(&self, cost: u64) -> bool {
+        self.rule.as_ref().is_none_or(|rule| cost <= rule.most())
+    }
+
+    /// When its windows have room for a message of this cost; `None` if only the end of
+    /// another message gives it room.
+    pub fn room_at(&self, cost: u64) -> Option<Millis> {
+        if !self.may_run(cost, Taken::default()) || !self.ever_has_room(cost) {
+            return None;
+        }
+        let times = self
+            .windows()
+            .map(|(rate, window)| window.room_at(rate, cost));
+        times.max()
+    }
+
+    /// Whether the group at this position can deliver a message of this cost: there is
+    /// room, and no group before it waits for more room than there is.
+    pub(crate) fn lets(&self, cost: u64, key: Position, now: Millis) -> bool {
+        let first = self.line.first().map(|(first, ())| first);
+        let is_behind = first.is_some_and(|first| first < key) && self.open.is_none();
+        !is_behind && self.has_room(cost, now)
+    }
+
+    /// Puts another rule in force. What began within the windows of the one before goes
+    /// on counting, as far as it is known.
+    pub(super) fn govern(&mut self, rule: Option<Arc<LimitRule>>, pattern: Option<&[u8]>) {
+        if self.rule == rule {
+            self.pattern = pattern.map(Into::into);
+            return;
+        }
+        let longest = self.windows().max_by_key(|(rate, _)| rate.per);
+        let known = longest.map(|(_, window)| window.clone());
+        let rates = rule.iter().flat_map(|rule| rule.rates.iter());
+        self.windows = rates.map(|_| known.clone().unwrap_or_default()).collect();
+        self.rule = rule;
+        self.pattern = pattern.map(Into::into);
+        // What is too large for the rule now is found when it comes to be first.
+        for (key, ()) in std::mem::take(&mut self.too_large).iter() {
+            self.line.insert(key, ());
+        }
+    }
+
+    /// Counts a message that runs.
+    pub(super) fn run(&mut self, cost: u64) {
+        self.running += 1;
+        self.running_cost = self.running_cost.saturating_add(cost);
+    }
+
+    /// Counts a delivery.
+    pub(super) fn count(&mut self, cost: u64, now: Millis, is_leased: bool) {
+        if is_leased {
+            self.run(cost);
+        }
+        if cost > 0 {
+            let rates = self.rule.iter().flat_map(|rule| rule.rates.iter());
+            for (rate, window) in rates.zip(&mut self.windows) {
+                window.count(*rate, now, cost);
+            }
+        }
+    }
+
+    /// Books another cost for a delivery that began at `at`, as far as it still counts.
+    pub(super) fn correct(&mut self, at: Millis, before: u64, after: u64) {
+        for window in &mut self.windows {
+            window.correct(at, before, after);
+        }
+    }
+
+    /// A message runs no longer.
+    pub(super) fn release(&mut self, limited: &Limited) {
+        debug_assert!(self.running > 0, "what runs of a limit is miscounted");
+        self.running = self.running.saturating_sub(1);
+        self.running_cost = match self.running {
+            0 => 0,
+            _ => self.running_cost.saturating_sub(limited.cost),
+        };
+    }
+
+    /// When nothing that began counts any longer; `None` if nothing does now.
+    pub(crate) fn over_at(&self) -> Option<Millis> {
+        let ends = self.windows().filter_map(|(rate, window)| {
+            let (last, _) = window.given().next_back()?;
+            Some(last.saturating_add(rate.per))
+        });
+        ends.max()
+    }
+
+    /// The number of groups that wait in its line.
+    pub fn waiting(&self) -> usize {
+        self.line.len() + self.too_large.len()
+    }
+
+    /// Whether more than its windows keep it.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.own.is_some()
+            || self.running > 0
+            || !self.line.is_empty()
+            || !self.too_large.is_empty()
+    }
+
+    /// Whether nothing keeps it, at `now`.
+    pub(super) fn is_idle(&self, now: Millis) -> bool {
+        !self.is_kept() && self.over_at().is_none_or(|at| at <= now)
+    }
+
+    /// All that is known of it, but not the groups themselves. For tests.
+    #[cfg(any(test, feature = "validate"))]
+    pub fn told(&self) -> String {
+        let waiting = self.line.iter().chain(self.too_large.iter());
+        let mut waiting: Vec<_> = waiting.map(|(key, ())| (key.priority, key.seq)).collect();
+        waiting.sort_unstable();
+        let windows: Vec<_> = self.windows().collect();
+        let running = (self.running, self.running_cost);
+        let open = self.open.map(|key| key.seq);
+        let rules = (&self.own, &self.rule, &self.pattern);
+        format!(
+            "{:?}",
+            (&self.name, rules, windows, running, waiting, open, self.time)
+        )
+    }
+
+    /// Bytes allocated, an estimate.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let windows = self.windows.iter().map(|window| window.given().len() * 16);
+        allocated(self.name.len())
+            + windows.sum::<usize>()
+            + self.line.memory_bytes()
+            + self.too_large.memory_bytes()
+    }
+}

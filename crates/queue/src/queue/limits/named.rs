@@ -1,0 +1,307 @@
+//! Limits with names: in whose line a group stands, and which group may deliver.
+
+use crate::error::Error;
+use crate::groups::breaker::Lets;
+use crate::groups::group::{Group, Home};
+use crate::index::order_key::OrderKey;
+use crate::index::ready_line::{Kind, Position};
+use crate::message::Message;
+use crate::named_limits::{LimitRule, NamedLimits, Touched, MAX_PATTERNS};
+use crate::op::{Done, Happened};
+use crate::queue::Queue;
+use crate::{GroupIx, LimitIx, Millis, Seq, NEVER};
+
+impl Queue {
+    /// Limits with names, if the queue has had any.
+    pub fn limits(&self) -> Option<&NamedLimits> {
+        self.limits.as_deref()
+    }
+
+    /// Whether the limits of a message, which is the next one of its group, let it be
+    /// delivered now.
+    #[inline]
+    pub(in crate::queue) fn limits_let(&self, seq: Seq, ix: GroupIx) -> bool {
+        self.limits.is_none() || self.blocking_limit(seq, ix).is_none()
+    }
+
+    /// The first limit that does not let a message be delivered, which is the next one of
+    /// its group.
+    pub(in crate::queue) fn blocking_limit(&self, seq: Seq, ix: GroupIx) -> Option<&[u8]> {
+        let limits = self.limits.as_deref()?;
+        let message = self.store.get(seq)?;
+        let limited = message.limited()?;
+        let stands = self.groups.get(ix).and_then(|group| group.position(ix));
+        let key = stands.unwrap_or(Position {
+            priority: message.priority,
+            join: self.join(self.last),
+            seq,
+            group: ix,
+        });
+        limits.blocking(limited, key, self.last)
+    }
+
+    /// Whether a group stands in the line of a limit, or is to if this is its next message.
+    #[inline]
+    pub(in crate::queue) fn waits_for_limits(&self, ix: GroupIx, head: Option<OrderKey>) -> bool {
+        if self.limits.is_none() {
+            return false;
+        }
+        let stands = self.groups.get(ix).and_then(Group::home);
+        let next = head.and_then(|head| self.store.get(head.seq()));
+        stands.is_some() || next.is_some_and(|message| message.limited().is_some())
+    }
+
+    /// In which part of the ready line a group stands.
+    fn kind_of(&self, ix: GroupIx, now: Millis) -> Kind {
+        match self.groups.get(ix) {
+            Some(group) if group.is_hidden() => Kind::Hidden,
+            _ if self.lets(ix, now) == Lets::Probe => Kind::HalfOpen,
+            _ => Kind::Steady,
+        }
+    }
+
+    /// Moves a group from one position to another, of which either may be none. It stands in
+    /// the ready line, or in the line of a limit that its next message names.
+    pub(in crate::queue) fn move_in_line(
+        &mut self,
+        from: Option<Position>,
+        to: Option<(Position, OrderKey)>,
+        now: Millis,
+    ) {
+        let left = match from {
+            Some(key) => self.leave_line(key),
+            None => None,
+        };
+        if let Some((key, head)) = to {
+            self.enter_line(key, head.seq(), now);
+        }
+        if let Some(limit) = left {
+            self.open_limit(limit);
+        }
+    }
+
+    /// Takes a group out of where it stands. Returns the limit in whose line it was, for
+    /// [`Queue::open_limit`].
+    pub(in crate::queue) fn leave_line(&mut self, key: Position) -> Option<LimitIx> {
+        let group = self.groups.get_mut(key.group);
+        let home = group.as_ref().and_then(|group| group.home());
+        let (Some(group), Some(home)) = (group, home) else {
+            self.ready_line.remove(&key);
+            return None;
+        };
+        group.set_home(None);
+        let limit = self.limits.as_mut()?.get_mut(home.limit)?;
+        let known = limit.line.remove(&key).is_some() || limit.too_large.remove(&key).is_some();
+        debug_assert!(known, "a limit does not have the position of a group");
+        if limit.open == Some(key) {
+            limit.open = None;
+            self.ready_line.remove(&key);
+        }
+        Some(home.limit)
+    }
+
+    /// Puts a group at its position in the ready line, or in the line of a limit.
+    fn enter_line(&mut self, key: Position, head: Seq, now: Millis) {
+        let last = self.last;
+        let limited = self.store.get(head).and_then(Message::limited);
+        let home = limited.and_then(|limited| {
+            let limits = self.limits.as_deref_mut()?;
+            let limit = limits.home_of(limited, key, last)?;
+            Some(Home {
+                limit,
+                cost: limited.cost,
+            })
+        });
+        if let Some(group) = self.groups.get_mut(key.group) {
+            group.set_home(home);
+        }
+        let Some(home) = home else {
+            let kind = self.kind_of(key.group, now);
+            self.ready_line.insert(key, kind);
+            return;
+        };
+        if let Some(limit) = self.limits.as_mut().and_then(|l| l.get_mut(home.limit)) {
+            limit.line.insert(key, ());
+        }
+        self.open_limit(home.limit);
+    }
+
+    /// Brings in the ready line the first group that waits for a limit, if the limit has room
+    /// for its next message now, and takes back the one that was there. Call it after every
+    /// change to the limit and to its line.
+    pub(in crate::queue) fn open_limit(&mut self, ix: LimitIx) {
+        let now = self.last;
+        let Some(first) = self.first_for_limit(ix) else {
+            return;
+        };
+        let Some(limits) = self.limits.as_deref_mut() else {
+            return;
+        };
+        let Some(limit) = limits.get_mut(ix) else {
+            return;
+        };
+        let opens = first.filter(|(_, cost)| limit.has_room(*cost, now));
+        let opens = opens.map(|(key, _)| key);
+        let before = std::mem::replace(&mut limit.open, opens);
+        self.set_limit_time(ix, first);
+        if let Some(limits) = self.limits.as_deref_mut() {
+            limits.drop_idle(ix, now);
+        }
+        if before == opens {
+            return;
+        }
+        if let Some(key) = before {
+            self.ready_line.remove(&key);
+        }
+        if let Some(key) = opens {
+            let kind = self.kind_of(key.group, now);
+            self.ready_line.insert(key, kind);
+            self.effects.happened.add(Happened::READY);
+        }
+    }
+
+    /// The first group that waits for a limit, and what its next message costs. Those of which
+    /// it costs more than the limit ever allows are put aside. `None` if there is no such
+    /// limit.
+    fn first_for_limit(&mut self, ix: LimitIx) -> Option<Option<(Position, u64)>> {
+        let limit = self.limits.as_deref_mut()?.get_mut(ix)?;
+        while let Some((key, ())) = limit.line.first() {
+            let home = self.groups.get(key.group).and_then(Group::home);
+            let cost = home.map_or(1, |home| home.cost);
+            if limit.ever_has_room(cost) {
+                return Some(Some((key, cost)));
+            }
+            limit.line.remove(&key);
+            limit.too_large.insert(key, ());
+        }
+        Some(None)
+    }
+
+    /// Sets when a limit is to be looked at again: when it has room for the first group that
+    /// waits, or when nothing keeps it any longer.
+    fn set_limit_time(&mut self, ix: LimitIx, first: Option<(Position, u64)>) {
+        let Some(limits) = self.limits.as_deref_mut() else {
+            return;
+        };
+        let time = limits.get(ix).and_then(|limit| match first {
+            Some(_) if limit.open.is_some() => None,
+            Some((_, cost)) => limit.room_at(cost),
+            None if limit.is_kept() => None,
+            None => limit.over_at(),
+        });
+        if let Some(at) = limits.set_time(ix, time.filter(|at| *at != NEVER)) {
+            self.wake_by(at);
+        }
+    }
+
+    /// Brings a limit of a snapshot up to date with its line, and the first group of that in
+    /// the ready line if it is open.
+    pub(in crate::queue) fn restore_limit(&mut self, ix: LimitIx, is_open: bool) {
+        let first = self.first_for_limit(ix).flatten();
+        let opens = first.filter(|_| is_open).map(|(key, _)| key);
+        if let Some(limit) = self.limits.as_mut().and_then(|limits| limits.get_mut(ix)) {
+            limit.open = opens;
+        }
+        if let Some(key) = opens {
+            let kind = self.kind_of(key.group, self.last);
+            self.ready_line.insert(key, kind);
+        }
+        self.set_limit_time(ix, first);
+    }
+
+    fn open_each(&mut self, touched: Touched) {
+        for ix in touched {
+            self.open_limit(ix);
+        }
+    }
+
+    /// Opens the limits that have room at `at` because time has passed.
+    pub(in crate::queue) fn pass_time_of_limits(&mut self, at: Millis) {
+        while let Some((_, ix)) = self.next_limit_time().filter(|(due, _)| *due <= at) {
+            if let Some(limits) = self.limits.as_mut() {
+                limits.set_time(ix, None);
+            }
+            self.open_limit(ix);
+        }
+    }
+
+    /// When the next limit is to be looked at, and which one.
+    pub(in crate::queue) fn next_limit_time(&self) -> Option<(Millis, LimitIx)> {
+        self.limits.as_ref()?.next_time()
+    }
+
+    /// Counts the delivery of a message in its limits.
+    pub(in crate::queue) fn count_in_limits(&mut self, seq: Seq, now: Millis, is_leased: bool) {
+        let limited = self.store.get(seq).and_then(Message::limited);
+        let (Some(limited), Some(limits)) = (limited, self.limits.as_deref_mut()) else {
+            return;
+        };
+        let touched = limits.count(limited, now, is_leased);
+        self.open_each(touched);
+    }
+
+    /// Notes in its limits that a message runs no longer.
+    pub(in crate::queue) fn release_limits(&mut self, seq: Seq) {
+        let limited = self.store.get(seq).and_then(Message::limited);
+        let (Some(limited), Some(limits)) = (limited, self.limits.as_deref_mut()) else {
+            return;
+        };
+        let touched = limits.release(limited);
+        self.open_each(touched);
+    }
+
+    /// Books another cost for the delivery of a running message, in the windows that still
+    /// count it.
+    pub(in crate::queue) fn correct_cost(&mut self, seq: Seq, cost: u64) {
+        let message = self.store.get(seq);
+        let Some((limited, message)) = message.and_then(|m| Some((m.limited()?, m))) else {
+            return;
+        };
+        let Some(limits) = self.limits.as_deref_mut() else {
+            return;
+        };
+        let touched = limits.correct(limited, message.started_at(), cost);
+        self.open_each(touched);
+    }
+
+    /// Gives a limit, or all whose names match a pattern, a rule, or takes it away.
+    /// O(log n), and O(limits) for a pattern.
+    ///
+    /// Errors: there would be too many patterns.
+    pub(in crate::queue) fn set_limit(
+        &mut self,
+        name: &[u8],
+        rule: &LimitRule,
+    ) -> Result<Done, Error> {
+        let rule = (!rule.is_open()).then(|| rule.clone());
+        let is_new = |limits: &NamedLimits| limits.find(name).is_none();
+        let adds = rule.is_some() && name.contains(&b'*');
+        let full = self
+            .limits()
+            .filter(|limits| limits.patterns() >= MAX_PATTERNS);
+        if adds && full.is_some_and(is_new) {
+            return Err(Error::TooManyPatterns {
+                limit: MAX_PATTERNS,
+            });
+        }
+        let limits = self.limits.get_or_insert_default();
+        for ix in limits.set_rule(name, rule) {
+            self.open_limit(ix);
+        }
+        self.changed();
+        Ok(Done::Ok)
+    }
+
+    /// Makes sure that what the limits of messages count is kept from now on.
+    pub(in crate::queue) fn use_limits(&mut self) {
+        self.limits.get_or_insert_default();
+    }
+
+    /// Nothing runs and no group waits any longer, because all messages were removed.
+    pub(in crate::queue) fn empty_limits(&mut self) {
+        let limits = self.limits.as_deref_mut();
+        for ix in limits.map_or_else(Vec::new, NamedLimits::without_messages) {
+            self.open_limit(ix);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The limits with names of a queue that is built from its parts.
+
+use super::Builder;
+use crate::collections::rate_window::RateWindow;
+use crate::groups::group::Home;
+use crate::index::ready_line::Position;
+use crate::limits::{ensure, exact, name, Invalid};
+use crate::message::Message;
+use crate::named_limits::{LimitRule, MAX_PATTERNS};
+use crate::queue::rebuild::Checked;
+use crate::GroupIx;
+
+/// A limit as it is read from a snapshot.
+#[derive(Debug, Clone, Default)]
+pub struct LimitPart {
+    /// The rule that DQ.LIMIT gave this name.
+    pub rule: Option<LimitRule>,
+    /// What began within each window of the rule in force.
+    pub windows: Vec<RateWindow>,
+    /// Whether the first group of its line is in the ready line.
+    pub is_open: bool,
+}
+
+impl Builder {
+    /// Adds a limit, or a pattern.
+    ///
+    /// Errors: its rule is out of range, or there are two of this name.
+    pub fn limit(&mut self, limit: &[u8], part: LimitPart) -> Checked {
+        name(limit)?;
+        let limits = self.queue.limits.get_or_insert_default();
+        ensure(
+            limits.find(limit).is_none(),
+            "two limits have the same name",
+        )?;
+        if let Some(rule) = &part.rule {
+            rule.check(limit)?;
+            ensure(!rule.is_open(), "a limit allows everything")?;
+        }
+        limits.set_rule(limit, part.rule.clone());
+        ensure(
+            limits.patterns() <= MAX_PATTERNS,
+            "a queue has too many patterns",
+        )?;
+        self.limits.push((limit.into(), part));
+        Ok(())
+    }
+
+    /// Checks that a message stands in the group that its limits demand, and counts it in
+    /// these if it runs.
+    pub(super) fn limits_of(&mut self, message: &Message, is_running: bool) -> Checked {
+        let limited = message.limited();
+        let hidden = self.queue.groups.get(message.group);
+        let hidden = hidden.filter(|group| group.is_hidden());
+        match (limited, hidden) {
+            (None, None) => return Ok(()),
+            (Some(limited), Some(hidden)) => ensure(
+                *hidden.name == *limited.key(),
+                "a message stands among those with other limits",
+            )?,
+            (Some(_), None) => ensure(
+                message.group != GroupIx::NONE,
+                "a message with limits stands among those without",
+            )?,
+            (None, Some(_)) => {
+                return Err(Invalid("a message without limits stands among those with"))
+            }
+        }
+        let limits = self.queue.limits.get_or_insert_default();
+        if let Some(limited) = limited.filter(|_| is_running) {
+            limits.count_running(limited);
+        }
+        Ok(())
+    }
+
+    /// Gives the limits what began within their windows, and puts groups in their lines.
+    pub(super) fn enter_limits(&mut self, homes: Vec<(Position, Box<[u8]>, u64)>) -> Checked {
+        let queue = &mut self.queue;
+        for (key, name, cost) in homes {
+            exact(cost)?;
+            let limits = queue.limits.as_deref_mut();
+            let known = limits.and_then(|limits| Some((limits.find(&name)?, limits)));
+            let (limit, limits) = known.ok_or(Invalid("a group waits for a missing limit"))?;
+            if let Some(limit) = limits.get_mut(limit) {
+                ensure(!limit.is_pattern(), "a group waits for a pattern")?;
+                limit.line.insert(key, ());
+            }
+            if let Some(group) = queue.groups.get_mut(key.group) {
+                group.set_home(Some(Home { limit, cost }));
+            }
+        }
+        for (name, part) in std::mem::take(&mut self.limits) {
+            let Some(limits) = queue.limits.as_deref_mut() else {
+                continue;
+            };
+            let Some(ix) = limits.find(&name) else {
+                continue;
+            };
+            ensure(
+                limits.restore(ix, part.windows),
+                "a limit counts in other windows than its rule has",
+            )?;
+            queue.restore_limit(ix, part.is_open);
+        }
+        Ok(())
+    }
+}

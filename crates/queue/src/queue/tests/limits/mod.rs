@@ -1,0 +1,350 @@
+//! Limits with names: DQ.LIMIT, LIMITS, COST.
+
+mod random;
+
+use super::fixture::{Fixture, Got};
+use crate::message::limited::Limited;
+use crate::message::state::State;
+use crate::message::{Choices, RareChoices};
+use crate::named_limits::LimitRule;
+use crate::op::{Done, DueTime, Fetch, NackKind, Op, Send};
+use crate::queue::rebuild::validate;
+use crate::settings::{Changes, OnDead, Rate, Settings};
+use crate::{Millis, Seq};
+
+/// A rule with these windows.
+fn rule(concurrency: u64, rates: &[(u64, Millis)]) -> LimitRule {
+    let rates = rates.iter().map(|(count, per)| Rate {
+        count: *count,
+        per: *per,
+    });
+    LimitRule {
+        concurrency,
+        weighted: false,
+        rates: rates.collect(),
+    }
+}
+
+fn weighted(concurrency: u64) -> LimitRule {
+    LimitRule {
+        weighted: true,
+        ..rule(concurrency, &[])
+    }
+}
+
+fn set(name: &str, rule: LimitRule) -> Op<'static> {
+    Op::Limit {
+        name: name.as_bytes().to_vec().into(),
+        rule,
+    }
+}
+
+/// A message that names these limits.
+fn limited(group: Option<&str>, names: &[&str], cost: u64) -> Send<'static> {
+    let names = names.iter().map(|name| name.as_bytes().into());
+    let limited = Limited {
+        names: names.collect(),
+        cost,
+    };
+    Send {
+        group: group.map(|group| group.as_bytes().to_vec().into()),
+        choices: Choices {
+            rare: Some(Box::new(RareChoices {
+                limited: Some(Box::new(limited)),
+                ..RareChoices::default()
+            })),
+            ..Choices::default()
+        },
+        ..Send::plain(b"payload")
+    }
+}
+
+fn fixture(limits: &[(&str, LimitRule)]) -> Fixture {
+    let mut fixture = Fixture::new(Settings::default());
+    for (name, rule) in limits {
+        fixture.apply(&set(name, rule.clone()));
+    }
+    fixture
+}
+
+impl Fixture {
+    fn limited(&mut self, names: &[&str], cost: u64) -> Seq {
+        let seq = self.send(limited(None, names, cost));
+        validate(&self.queue).unwrap();
+        seq
+    }
+
+    fn most(&mut self, count: u64) -> Vec<Got> {
+        let got = self.fetch(Fetch {
+            count,
+            ..Fetch::one()
+        });
+        validate(&self.queue).unwrap();
+        got
+    }
+
+    fn ack_cost(&mut self, got: Got, cost: u64) {
+        let done = self.apply(&Op::AckCost {
+            receipts: [got.1].into_iter().collect(),
+            cost,
+            result: None,
+        });
+        assert_eq!(done, Done::Count(1));
+    }
+
+    fn why(&self, seq: Seq) -> (&'static str, Option<Millis>, Option<String>) {
+        let id = self.queue.id_of(seq, self.queue.message(seq).unwrap());
+        let why = self.queue.explain(id.as_bytes(), self.now).unwrap();
+        let by = why.by.map(|by| String::from_utf8_lossy(&by).into_owned());
+        (why.code.name(), why.until, by)
+    }
+}
+
+fn seqs(got: &[Got]) -> Vec<Seq> {
+    got.iter().map(|(seq, _)| *seq).collect()
+}
+
+#[test]
+fn concurrency_lets_the_next_message_go_when_one_ends() {
+    let mut f = fixture(&[("a", rule(2, &[]))]);
+    let sent: Vec<Seq> = (0..4).map(|_| f.limited(&["a"], 1)).collect();
+    let plain = f.plain();
+    let got = f.most(9);
+    assert_eq!(seqs(&got), [sent[0], plain, sent[1]]);
+    assert_eq!(f.state(sent[2]), Some(State::Ready));
+    assert_eq!(f.why(sent[2]), ("limit", None, Some("a".into())));
+    assert!(!f.queue.can_serve(&Fetch::one(), f.now));
+    f.ack(&[got[0].1]);
+    assert!(f.queue.can_serve(&Fetch::one(), f.now));
+    assert_eq!(seqs(&f.most(9)), [sent[2]]);
+    f.nack(&[got[2].1], NackKind::Delay(5));
+    assert_eq!(seqs(&f.most(9)), [sent[3]]);
+    f.wait(5);
+    assert!(f.most(9).is_empty(), "the limit is full");
+}
+
+#[test]
+fn windows_slide_and_wake_what_waits() {
+    let mut f = fixture(&[("a", rule(0, &[(2, 100), (3, 1000)]))]);
+    for _ in 0..9 {
+        f.limited(&["a"], 1);
+    }
+    assert_eq!(f.most(9).len(), 2);
+    f.wait(40);
+    assert!(f.most(9).is_empty());
+    assert_eq!(f.queue.next_wake(f.now, true), Some(1100));
+    f.wait(60);
+    assert_eq!(f.most(9).len(), 1);
+    f.wait(899);
+    assert!(f.most(9).is_empty());
+    f.wait(1);
+    assert_eq!(f.most(9).len(), 2);
+}
+
+#[test]
+fn a_message_needs_room_in_all_its_limits() {
+    let mut f = fixture(&[("all", rule(2, &[])), ("user-*", rule(1, &[]))]);
+    let a = [
+        f.limited(&["user-a", "all"], 1),
+        f.limited(&["all", "user-a"], 1),
+    ];
+    let b = f.limited(&["user-b", "all"], 1);
+    let c = f.limited(&["user-c", "all"], 1);
+    let got = f.most(9);
+    assert_eq!(seqs(&got), [a[0], b]);
+    f.ack(&[got[1].1]);
+    assert_eq!(f.why(a[1]), ("limit", None, Some("user-a".into())));
+    assert_eq!(seqs(&f.most(9)), [c]);
+    assert_eq!(f.why(a[1]).2.as_deref(), Some("all"));
+    f.ack(&[got[0].1]);
+    assert_eq!(seqs(&f.most(9)), [a[1]]);
+}
+
+#[test]
+fn the_most_exact_rule_holds() {
+    let mut f = fixture(&[
+        ("*", rule(1, &[])),
+        ("u-*", rule(2, &[])),
+        ("u-vip", rule(3, &[])),
+    ]);
+    for name in ["x", "u-a", "u-vip"] {
+        for _ in 0..5 {
+            f.limited(&[name], 1);
+        }
+    }
+    assert_eq!(f.most(99).len(), 1 + 2 + 3);
+    f.apply(&set("u-vip", LimitRule::default()));
+    f.apply(&set("*", rule(2, &[])));
+    assert_eq!(f.most(99).len(), 1, "of x");
+    f.apply(&set("u-*", LimitRule::default()));
+    f.apply(&set("*", LimitRule::default()));
+    assert_eq!(f.most(99).len(), 15 - 7);
+}
+
+#[test]
+fn costs_count_in_windows_and_are_corrected_by_the_ack() {
+    let mut f = fixture(&[("tokens", rule(0, &[(100, 1000)]))]);
+    let first = f.limited(&["tokens"], 60);
+    let second = f.limited(&["tokens"], 60);
+    let third = f.limited(&["tokens"], 40);
+    let got = f.most(9);
+    assert_eq!(seqs(&got), [first]);
+    f.wait(10);
+    f.ack_cost(got[0], 30);
+    let got = f.most(9);
+    assert_eq!(seqs(&got), [second]);
+    assert_eq!(f.why(third), ("limit", Some(2000), Some("tokens".into())));
+    f.ack_cost(got[0], 100);
+    f.wait(990);
+    assert!(f.most(9).is_empty(), "100 count since 10 ms later");
+    f.wait(10);
+    assert_eq!(seqs(&f.most(9)), [third]);
+}
+
+#[test]
+fn weight_makes_concurrency_count_costs() {
+    let mut f = fixture(&[("cores", weighted(8))]);
+    let large = [f.limited(&["cores"], 6), f.limited(&["cores"], 6)];
+    let got = f.most(1);
+    let small = f.send(limited(Some("g"), &["cores"], 2));
+    assert_eq!(seqs(&got), [large[0]]);
+    assert!(f.most(9).is_empty());
+    assert_eq!(
+        f.why(small),
+        ("limit", None, Some("cores".into())),
+        "what costs less does not pass a message that waits for more room"
+    );
+    f.ack(&[got[0].1]);
+    assert_eq!(seqs(&f.most(9)), [large[1], small]);
+}
+
+#[test]
+fn what_costs_more_than_a_limit_ever_allows_holds_up_nobody_else() {
+    let mut f = fixture(&[("a", rule(0, &[(10, 100)]))]);
+    let large = f.send(limited(Some("g"), &["a"], 11));
+    let small = f.limited(&["a"], 1);
+    assert_eq!(seqs(&f.most(9)), [small]);
+    assert_eq!(f.why(large), ("limit", None, Some("a".into())));
+    f.wait(1000);
+    assert!(f.most(9).is_empty());
+    f.apply(&set("a", rule(0, &[(11, 100)])));
+    assert_eq!(seqs(&f.most(9)), [large]);
+}
+
+#[test]
+fn a_group_keeps_its_order_while_its_head_waits_for_a_limit() {
+    let mut f = fixture(&[("a", rule(1, &[]))]);
+    let first = f.send(limited(Some("g"), &["a"], 1));
+    let other = f.limited(&["a"], 1);
+    let behind = f.to("g");
+    let got = f.most(1);
+    assert_eq!(seqs(&got), [first]);
+    f.ack(&[got[0].1]);
+    let got = f.most(9);
+    assert_eq!(seqs(&got), [other, behind], "it waits for longer");
+    let waits = f.send(limited(Some("h"), &["a"], 1));
+    let last = f.to("h");
+    assert!(f.most(9).is_empty());
+    assert_eq!(f.why(last).0, "behind-head");
+    f.cancel_seq(waits);
+    assert_eq!(seqs(&f.most(9)), [last]);
+}
+
+impl Fixture {
+    fn cancel_seq(&mut self, seq: Seq) {
+        let id = self.queue.id_of(seq, self.queue.message(seq).unwrap());
+        let ids = vec![id.as_bytes().to_vec().into()];
+        self.apply(&Op::Cancel { ids });
+        validate(&self.queue).unwrap();
+    }
+}
+
+#[test]
+fn messages_without_a_group_stay_without_one() {
+    let mut f = fixture(&[("a", rule(1, &[]))]);
+    let changes = Changes {
+        on_dead: Some(OnDead::Block),
+        retain: Some(1000),
+        ..Changes::default()
+    };
+    f.apply(&Op::Alter(changes));
+    let first = f.limited(&["a"], 1);
+    let second = f.limited(&["a"], 1);
+    let view = f.queue.view(first, f.now).unwrap();
+    assert_eq!((view.group, view.score), (None, None));
+    assert_eq!(f.queue.groups_listed(), 0);
+    let got = f.most(1);
+    f.nack(&[got[0].1], NackKind::Fatal);
+    assert_eq!(f.state(first), Some(State::Dead));
+    let got = f.most(9);
+    assert_eq!(seqs(&got), [second], "no dead message holds the others");
+    f.nack(&[got[0].1], NackKind::Delay(100));
+    let third = f.limited(&["a"], 1);
+    assert_eq!(seqs(&f.most(9)), [third], "nor does one that failed");
+}
+
+#[test]
+fn what_runs_without_a_rule_counts_when_there_is_one() {
+    let mut f = fixture(&[]);
+    f.limited(&["a"], 1);
+    let got = f.most(1);
+    f.apply(&set("a", rule(1, &[])));
+    let next = f.limited(&["a"], 1);
+    assert!(f.most(1).is_empty());
+    f.ack(&[got[0].1]);
+    assert_eq!(seqs(&f.most(1)), [next]);
+}
+
+#[test]
+fn a_purge_frees_what_runs_and_keeps_what_began() {
+    let mut f = fixture(&[("run", rule(1, &[])), ("rate", rule(0, &[(1, 100)]))]);
+    f.limited(&["run"], 1);
+    f.limited(&["rate"], 1);
+    f.limited(&["rate"], 1);
+    assert_eq!(f.most(9).len(), 2);
+    f.apply(&Op::Purge {
+        state: None,
+        group: None,
+    });
+    validate(&f.queue).unwrap();
+    let again = f.limited(&["run"], 1);
+    f.limited(&["rate"], 1);
+    assert_eq!(seqs(&f.most(9)), [again]);
+    f.wait(100);
+    assert_eq!(f.most(9).len(), 1);
+}
+
+#[test]
+fn delayed_messages_wait_for_their_limit_when_they_are_due() {
+    let mut f = fixture(&[("a", rule(1, &[]))]);
+    let later = f.send(Send {
+        due: DueTime::After(50),
+        ..limited(None, &["a"], 1)
+    });
+    let now = f.limited(&["a"], 1);
+    let got = f.most(9);
+    assert_eq!(seqs(&got), [now]);
+    f.wait(50);
+    assert!(f.most(9).is_empty());
+    f.ack(&[got[0].1]);
+    assert_eq!(seqs(&f.most(9)), [later]);
+}
+
+#[test]
+fn idle_names_of_a_pattern_are_forgotten() {
+    let mut f = fixture(&[("u-*", rule(1, &[(5, 100)]))]);
+    for n in 0..10 {
+        f.limited(&[&format!("u-{n}")], 1);
+    }
+    let got = f.most(99);
+    assert_eq!(got.len(), 10);
+    let known = |f: &Fixture| f.queue.limits().unwrap().starting_at(0).count();
+    assert_eq!(known(&f), 11);
+    for one in got {
+        f.ack(&[one.1]);
+    }
+    assert_eq!(known(&f), 11, "their windows count still");
+    f.wait(100);
+    assert_eq!(known(&f), 1);
+    validate(&f.queue).unwrap();
+}

@@ -1,0 +1,205 @@
+"""DQ.LIMIT, DQ.LIMITS, LIMITS and COST of a message, COST of an ACK."""
+
+import pytest
+
+from tests.harness.replies import as_map
+from tests.harness.scene import START, Scene, assert_same_digest, text, twin
+from tests.harness.waiting import got, waiter
+
+
+@pytest.fixture
+def q(r, key):
+    return Scene(r, key)
+
+
+def limits(q, *options):
+    """LIMITS from beginning to end. Returns name -> map without the name."""
+    cursor, out = "0", {}
+    while True:
+        cursor, rows = q.do("LIMITS", "CURSOR", cursor, *options)
+        for row in rows:
+            row = text(as_map(row))
+            name = row.pop("limit")
+            assert name not in out, "a limit came twice"
+            out[name] = row
+        if text(cursor) == "0":
+            return out
+
+
+def limit(q, *words):
+    assert q.do("LIMIT", *words) in (b"OK", True)
+
+
+def test_a_limit_lets_as_many_run_as_it_allows(q):
+    limit(q, "api", "CONCURRENCY", 2)
+    for n in range(4):
+        q.add(f"m{n}", "LIMITS", 1, "api")
+    q.add("free")
+    running = q.hold("COUNT", 9)
+    assert list(running) == ["m0", "free", "m1"]
+    assert q.explain("m2") | {"why": ""} == {"code": "limit", "why": "", "until": None, "by": "api"}
+    assert q.counts() == {"ready": 2, "running": 3}
+    assert q.take("GROUP", "none") == [] == q.take("COUNT", 9, "NOACK")
+    q.ack(running["m0"].receipt)
+    assert [text(m["id"]) for m in q.peek("COUNT", 9)] == ["m2"]
+    assert q.take("COUNT", 9) == ["m2"]
+    q.nack(running["m1"].receipt, "FATAL")
+    assert q.take("COUNT", 9) == ["m3"]
+
+
+def test_a_limit_has_several_windows(q):
+    limit(q, "api", "RATE", 2, "PER", 100, "RATE", 3, "PER", 1000)
+    for n in range(6):
+        q.add(f"m{n}", "LIMITS", 1, "api")
+    assert q.take("COUNT", 9) == ["m0", "m1"]
+    assert q.explain("m2")["until"] == START + 100
+    q.advance(100)
+    assert q.take("COUNT", 9) == ["m2"]
+    assert limits(q)["api"] == {
+        "rule": "api",
+        "concurrency": 0,
+        "weight": 0,
+        "rates": [[2, 100, 1], [3, 1000, 3]],
+        "running": 3,
+        "running-cost": 3,
+        "waiting": 1,
+        "next-free": START + 1000,
+    }
+    q.advance(899)
+    assert q.take("COUNT", 9) == []
+    q.advance(1)
+    assert q.take("COUNT", 9) == ["m3", "m4"]
+
+
+def test_each_name_of_a_pattern_has_its_own_counters(q):
+    limit(q, "user-*", "CONCURRENCY", 1)
+    limit(q, "user-vip", "CONCURRENCY", 2)
+    limit(q, "all", "CONCURRENCY", 4)
+    for user in ("1", "2", "vip"):
+        for n in range(3):
+            q.add(f"{user}{n}", "LIMITS", 2, f"user-{user}", "all")
+    running = q.hold("COUNT", 9)
+    assert list(running) == ["10", "20", "vip0", "vip1"]
+    seen = limits(q, "COUNT", 1)
+    assert {name: (row["rule"], row["running"]) for name, row in seen.items()} == {
+        "user-*": ("user-*", 0),
+        "user-vip": ("user-vip", 2),
+        "all": ("all", 4),
+        "user-1": ("user-*", 1),
+        "user-2": ("user-*", 1),
+    }
+    q.ack(running["20"].receipt)
+    assert q.take("COUNT", 9) == ["21"]
+    limit(q, "user-*")
+    limit(q, "all")
+    q.ack(running["vip0"].receipt)
+    assert sorted(q.drain("COUNT", 9)) == ["11", "12", "22", "vip2"]
+    q.advance(60_000)
+    assert set(limits(q)) >= {"user-vip"}
+
+
+def test_costs_are_booked_and_corrected(q):
+    limit(q, "tokens", "RATE", 100, "PER", 1000)
+    q.add("a", "LIMITS", 1, "tokens", "COST", 90)
+    q.add("b", "LIMITS", 1, "tokens", "COST", 60)
+    assert (q.row("a")["limits"], q.row("a")["cost"]) == (["tokens"], 90)
+    (a,) = q.hold("COUNT", 9).values()
+    q.advance(10)
+    assert q.take() == []
+    assert q.do("ACK", a.receipt, "COST", 30) == 1
+    (b,) = q.hold("COUNT", 9).values()
+    assert limits(q)["tokens"]["rates"] == [[100, 1000, 90]]
+    assert q.do("ACK", b.receipt, "COST", 200, "RESULT", "done") == 1
+    assert limits(q)["tokens"]["rates"] == [[100, 1000, 100]], "what is over it is not shown"
+    assert limits(q)["tokens"]["next-free"] == START + 1010
+    q.add("plain")
+    assert q.row("plain")["limits"] == [] and q.row("plain")["cost"] is None
+
+
+def test_weight_counts_costs_in_concurrency(q):
+    limit(q, "cores", "CONCURRENCY", 8, "WEIGHT")
+    for id, cost in (("a", 5), ("b", 5), ("c", 3)):
+        q.add(id, "LIMITS", 1, "cores", "COST", cost)
+    running = q.hold("COUNT", 9)
+    assert list(running) == ["a"]
+    q.ack(running["a"].receipt)
+    assert q.take("COUNT", 9) == ["b", "c"]
+
+
+def test_a_message_that_costs_more_than_is_ever_allowed_says_so(q):
+    limit(q, "api", "RATE", 10, "PER", 100)
+    q.add("large", "GROUP", "g", "LIMITS", 1, "api", "COST", 11)
+    q.add("small", "LIMITS", 1, "api")
+    assert q.take("COUNT", 9) == ["small"]
+    why = q.explain("large")
+    assert (why["code"], why["by"], why["until"]) == ("limit", "api", None)
+    assert "never allows more than 10" in why["why"]
+
+
+def test_the_head_of_a_group_waits_and_its_group_with_it(q):
+    limit(q, "api", "CONCURRENCY", 1)
+    q.add("first", "GROUP", "g", "LIMITS", 1, "api")
+    q.add("other", "LIMITS", 1, "api")
+    q.add("behind", "GROUP", "g")
+    running = q.hold("COUNT", 9)
+    assert list(running) == ["first"]
+    q.ack(running["first"].receipt)
+    assert q.take("COUNT", 9) == ["other", "behind"]
+    assert set(q.groups()) == {"g"}, "messages without a group form none that is seen"
+
+
+def test_waiting_clients_are_served_when_there_is_room(r3, key, server):
+    q = Scene(r3, key)
+    q.server = server
+    limit(q, "api", "CONCURRENCY", 1)
+    q.add("a", "LIMITS", 1, "api")
+    q.add("b", "LIMITS", 1, "api")
+    (a,) = q.hold("COUNT", 9).values()
+    w = waiter(q)
+    q.ack(a.receipt)
+    assert [text(m.id) for m in got(w)] == ["b"]
+
+
+def test_waiting_clients_are_served_when_a_window_has_room(r3, key, server):
+    q = Scene.over(r3, key)
+    q.server = server
+    limit(q, "api", "RATE", 1, "PER", 300)
+    q.do("SEND", "a", "ID", "a", "LIMITS", 1, "api")
+    q.do("SEND", "b", "ID", "b", "LIMITS", 1, "api")
+    (a,) = q.hold("COUNT", 9).values()
+    w = waiter(q)
+    assert [text(m.id) for m in got(w)] == ["b"]
+    begun = [as_map(q.do("GET", id))["started-at"] for id in ("a", "b")]
+    assert begun[1] - begun[0] >= 300
+
+
+def test_limits_survive_dump_and_restore(q, key):
+    limit(q, "user-*", "CONCURRENCY", 1, "RATE", 3, "PER", 500)
+    limit(q, "all", "RATE", 5, "PER", 1000)
+    for n in range(8):
+        q.add(f"m{n}", "LIMITS", 2, f"user-{n % 3}", "all", "COST", 1)
+        q.add(f"g{n}", "GROUP", f"h{n % 2}", "LIMITS", 1, "all")
+    q.hold("COUNT", 4)
+    other = twin(q, key + b"2")
+    assert_same_digest(q.client, q.key, other.key)
+    assert limits(other) == limits(q)
+    for _ in range(20):
+        q.advance(200)
+        other.advance(200)
+        assert q.drain("COUNT", 2) == other.drain("COUNT", 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("SEND", "x", "COST", 1), "ERR COST needs LIMITS"),
+        (("SEND", "x", "LIMITS", 2, "a"), "ERR LIMITS is followed by fewer values than it says"),
+        (("SEND", "x", "LIMITS", 2, "a", "a"), "ERR LIMITS names 'a' twice"),
+        (("SEND", "x", "LIMITS", 1, "a*"), "ERR LIMITS must be names without *, not 'a*'"),
+        (("SEND", "x", "LIMITS", 9, *"abcdefghi"), "ERR LIMITS must be an integer from 1 to 8, not '9'"),
+        (("LIMIT", "a", "WEIGHT"), "ERR WEIGHT needs CONCURRENCY"),
+        (("LIMIT", "a", *("RATE", 1, "PER", 1) * 5), "ERR RATE may be given at most 4 times"),
+    ],
+)
+def test_what_is_wrong_is_named(q, words, error):
+    assert q.fails(*words).startswith(error.removeprefix("ERR "))
