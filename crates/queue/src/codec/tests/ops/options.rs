@@ -106,8 +106,11 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
         })
 }
 
-/// EVENTS and EVENTSLEN. A history of one queue leaves them as they are.
-fn events(scale: Scale) -> BoxedStrategy<(Option<Option<Box<[u8]>>>, Option<u64>)> {
+/// EVENTS and EVENTSLEN, as they change.
+type Events = (Option<Option<Box<[u8]>>>, Option<u64>);
+
+/// A history of one queue leaves EVENTS and EVENTSLEN as they are.
+fn events(scale: Scale) -> BoxedStrategy<Events> {
     let key = prop_oneof![Just(None), Just(Some(b"stream"[..].into()))];
     match scale {
         Scale::Any => (
