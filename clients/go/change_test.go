@@ -11,7 +11,8 @@ func TestEnsureMakesOrChanges(t *testing.T) {
 	q := newQueue(t)
 	must(t, q.Ensure(ctx))
 	must(t, q.Ensure(ctx, dq.Lease(5*time.Second), dq.Rate(10, time.Second), dq.Backoff(dq.Exp, time.Second),
-		dq.Breaker(3, time.Minute, time.Second, time.Hour), dq.MaxBytes(1000), dq.OnDead("BLOCK")))
+		dq.Breaker(3, time.Minute, time.Second, time.Hour), dq.MaxBytes(1000), dq.OnDead("BLOCK"),
+		dq.DeadTo("other", "expired", "retries"), dq.Events("stream"), dq.EventsLen(7)))
 	info, err := q.Info(ctx)
 	must(t, err)
 	equal(t, "lease", info.Int("lease"), int64(5000))
@@ -19,7 +20,10 @@ func TestEnsureMakesOrChanges(t *testing.T) {
 	equal(t, "backoff", info.Text("backoff"), "EXP 1000")
 	equal(t, "breaker", info.Text("breaker"), "3 PER 60000 OPEN 1000 MAX 3600000")
 	equal(t, "paused", info.Text("paused"), "0")
-	must(t, q.Alter(ctx, dq.NoRate(), dq.NoBreaker()))
+	equal(t, "deadto", info.Text("deadto"), "other retries expired")
+	equal(t, "events", info.Text("events"), "stream")
+	equal(t, "eventslen", info.Int("eventslen"), int64(7))
+	must(t, q.Alter(ctx, dq.NoRate(), dq.NoBreaker(), dq.DeadTo(""), dq.Events("")))
 	info, err = q.Info(ctx)
 	must(t, err)
 	equal(t, "rate", info.Text("rate"), "")

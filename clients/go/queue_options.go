@@ -50,6 +50,18 @@ func Breaker(n int, per, open, max time.Duration) QueueOption {
 // NoBreaker removes the breaker.
 func NoBreaker() QueueOption { return option{"BREAKER", "0"} }
 
+// DeadTo is the key of the queue to which messages go that die, for these reasons, or for all if there are none. An empty
+// key ends it.
+func DeadTo(key string, reasons ...string) QueueOption {
+	return append(option{"DEADTO", key}, reasons...)
+}
+
+// Events is the key of the stream to which each transition of a message is added. An empty key ends it.
+func Events(key string) QueueOption { return option{"EVENTS", key} }
+
+// EventsLen is how many entries that stream has at most.
+func EventsLen(n int) QueueOption { return option{"EVENTSLEN", count(n)} }
+
 // Sends is whether messages can be added. Without it they are refused with ErrQueueClosed, so that the queue can be
 // emptied.
 func Sends(on bool) QueueOption {

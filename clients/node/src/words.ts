@@ -92,6 +92,12 @@ export interface QueueOptions {
   onDead?: 'CONTINUE' | 'BLOCK';
   /** Failures in a window that open the breaker, and how long it is open. 0 removes it. */
   breaker?: { failures: number; per: number; open: number; max?: number } | 0;
+  /** The key of the queue to which messages go that die, and for which reasons; none means all. '' ends it. */
+  deadTo?: string | [key: string, ...reasons: string[]];
+  /** The key of the stream to which each transition of a message is added. '' ends it. */
+  events?: string;
+  /** Maximum number of entries of that stream. */
+  eventsLen?: number;
   /** Whether messages can be added. 'OFF' refuses them with a QueueClosedError, so that the queue can be emptied. */
   sends?: 'ON' | 'OFF';
 }

@@ -213,6 +213,17 @@ def test_list_goes_through_all_pages(q):
     assert q.purge(state="delayed") == 25
 
 
+def test_dead_messages_go_elsewhere_and_a_stream_has_every_transition(q):
+    q.create(retries=0, dead_to=("dead", "rejected"), events="events", events_len=50)
+    info = q.info()
+    told = [str(info[name]).strip("b'") for name in ("deadto", "events", "eventslen")]
+    assert told == ["dead rejected", "events", "50"]
+    q.alter(dead_to="dead", events="")
+    assert q.info()["events"] is None
+    q.alter(dead_to="")
+    assert q.info()["deadto"] is None
+
+
 def test_schedules_are_created_listed_and_removed(q):
     fires = q.schedule("nightly", "report", cron="0 3 * * *", tz="Europe/Berlin", missed="SKIP", type="report")
     q.schedule("often", "tick", every=timedelta(minutes=5), overlap="SKIP")

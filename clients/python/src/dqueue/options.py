@@ -147,6 +147,12 @@ class QueueOptions(TypedDict, total=False):
     """Failures, window, open time and, if it is longer than that, the longest open time. 0 removes the breaker."""
     errors: int
     """Number of the last failed attempts of a message that are kept, 0 to 100."""
+    dead_to: str | bytes | tuple[str | bytes, ...]
+    """Key of the queue to which messages go that die, and for which reasons of death. No reason means all, "" none."""
+    events: str | bytes
+    """Key of the stream to which each transition of a message is added. "" ends it."""
+    events_len: int
+    """Maximum number of entries of that stream."""
     sends: Literal["ON", "OFF"]
     """Whether messages can be added. "OFF" refuses them with QUEUECLOSED, so that the queue can be emptied."""
 
@@ -179,7 +185,7 @@ def words(options: Mapping[str, Any]) -> list[Word]:
                 result += [part, millis(span)]
         elif name in ("backoff", "pause"):
             result += [word, value[0], millis(value[1])]
-        elif name == "header":
+        elif name == "header" or (name == "dead_to" and isinstance(value, tuple)):
             result += [word, *(encode(part) for part in value)]
         elif name == "headers":
             result += [word, len(value)]
