@@ -3,6 +3,7 @@
 //! must give the same queue.
 
 use crate::{loaded, saved};
+use dq_queue::args::acksend::What;
 use dq_queue::args::fetch::FetchRequest;
 use dq_queue::args::find::{FindRequest, Found};
 use dq_queue::args::{self, Parsed, Words};
@@ -221,17 +222,26 @@ fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Command<'a>> {
         b"ACK" => args::ack::ack(words())?,
         b"ACKSEND" => {
             let request = args::acksend::ack_send(words(), MAX_PAYLOAD)?;
-            Op::AckSend(AckSend {
+            let mut op = AckSend {
                 receipt: Some(request.receipt),
                 result: request.result,
-                sends: request.next.into_iter().map(|next| next.send).collect(),
-            })
+                sends: Vec::new(),
+                signals: Vec::new(),
+            };
+            for next in request.next {
+                match next.what {
+                    What::Send(send) => op.sends.push(*send),
+                    What::Signal(signal) => op.signals.push(signal),
+                }
+            }
+            Op::AckSend(op)
         }
         b"NACK" => args::nack::nack(words(), now)?,
         b"TOUCH" => args::touch::touch(words())?,
         b"CANCEL" => args::cancel::cancel(words())?,
         b"RESCHEDULE" => args::reschedule::reschedule(words())?,
         b"UPDATE" => args::update::update(words(), MAX_PAYLOAD)?,
+        b"SIGNAL" => args::signal::signal(words())?,
         b"REDRIVE" => args::redrive::redrive(words())?,
         b"FIND" => return Ok(Command::Find(args::find::find(words())?)),
         b"PURGE" => args::purge::purge(words())?,

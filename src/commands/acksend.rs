@@ -1,10 +1,11 @@
-//! DQ.ACKSEND: finishes a message and sends those that follow from it, to any queues of its slot. All
-//! of that is done, or nothing.
+//! DQ.ACKSEND: finishes a message and sends the messages and signals that follow from it, to any
+//! queues of its slot. All of that is done, or nothing.
 
 use super::message_options::with_message_options;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
+use crate::server::acksend::Made;
 use crate::server::config::MAX_PAYLOAD;
 use crate::server::{acksend, results};
 use dq_queue::args::{self, Scope, Words};
@@ -17,20 +18,24 @@ pub const SPEC: CommandSpec = CommandSpec {
     arity: -6,
     keys: Keys::FirstAnd(dests),
     access: Access::Delete,
-    summary: "Finishes a message and sends the messages that follow from it, all in one step.",
-    complexity: "O(M log N) with M messages to send and N in their queues",
+    summary: "Finishes a message and sends the messages and signals that follow from it, all in one step.",
+    complexity: "O(M log N) with M messages and signals to send and N in their queues",
     since: FIRST,
     args: &[
         Arg::key(),
         Arg::integer("receipt"),
         Arg::text("result").after("RESULT").optional(),
-        NEXT,
+        Arg::one_of("next", &[NEXT, SIGNAL]).multiple(),
     ],
 };
 
-const NEXT: Arg = Arg::block("next", &NEXT_PARTS).after("NEXT").multiple();
+const NEXT: Arg = Arg::block("message", &NEXT_PARTS).after("NEXT");
 
-const NEXT_PARTS: [Arg; 25] =
+/// `SIGNAL dest id text`
+const SIGNAL: Arg =
+    Arg::block("signal", &[Arg::key(), Arg::text("id"), Arg::text("text")]).after("SIGNAL");
+
+const NEXT_PARTS: [Arg; 26] =
     with_message_options(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]);
 
 /// The positions of the keys to which messages are sent, among the arguments after the name. None
@@ -57,8 +62,9 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             reply.array(ids.len());
             for id in ids {
                 match id {
-                    Some(id) => reply.bulk(&id),
-                    None => reply.null(),
+                    Made::Id(id) => reply.bulk(&id),
+                    Made::Nothing => reply.null(),
+                    Made::Signaled(is_there) => reply.unsigned(u64::from(is_there)),
                 }
             }
         }

@@ -26,7 +26,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     summary: "Adds a JSON object as a message, its group read from its fields.",
     complexity: "O(L + log N) with a payload of L bytes and N messages in the queue",
     since: FIRST,
-    args: &with_message_options::<28>(
+    args: &with_message_options::<29>(
         &[
             Arg::key(),
             Arg::text("json"),

@@ -52,6 +52,15 @@ const AFTER: Arg = Arg::block(
 .after("AFTER")
 .optional();
 
+/// `PARK [FOR ms]`
+pub const PARK: Arg = Arg::block(
+    "park",
+    &[
+        Arg::word("park", "PARK"),
+        Arg::integer("for").after("FOR").optional(),
+    ],
+)
+.optional();
 /// `LIMITS n name ...`
 const LIMITS: Arg = Arg::block(
     "limits",
@@ -83,7 +92,7 @@ impl Needs {
 }
 
 /// The options of a message, in the order of COMMAND DOCS.
-const OF_MESSAGE: [(Needs, Arg); 23] = [
+const OF_MESSAGE: [(Needs, Arg); 24] = [
     (Needs::Id, ID),
     (Needs::Id, REPLACE),
     // It needs REPLACE.
@@ -105,6 +114,7 @@ const OF_MESSAGE: [(Needs, Arg); 23] = [
     (Needs::Nothing, IF_GROUP),
     (Needs::Nothing, BATCH),
     (Needs::Nothing, AFTER),
+    (Needs::Nothing, PARK),
     (Needs::Nothing, MAX_TIMEOUTS),
     (Needs::Nothing, ERRORS),
     (Needs::Nothing, LIMITS),

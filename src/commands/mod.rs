@@ -43,6 +43,7 @@ mod route;
 mod schedule;
 mod schedules;
 mod send;
+mod signal;
 mod tick;
 mod touch;
 mod unschedule;
@@ -52,7 +53,7 @@ mod wait;
 use crate::redis::spec::CommandSpec;
 
 /// Every command of the module.
-pub static ALL: [CommandSpec; 42] = [
+pub static ALL: [CommandSpec; 43] = [
     create::SPEC,
     alter::SPEC,
     send::SPEC,
@@ -85,6 +86,7 @@ pub static ALL: [CommandSpec; 42] = [
     cancel::SPEC,
     reschedule::SPEC,
     update::SPEC,
+    signal::SPEC,
     redrive::SPEC,
     purge::SPEC,
     pause::SPEC,

@@ -21,7 +21,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     summary: "Adds several messages with the same options, all or none.",
     complexity: "O(M log N) with M messages added to N in the queue",
     since: FIRST,
-    args: &with_message_options::<22>(
+    args: &with_message_options::<23>(
         &[
             Arg::key(),
             Arg::integer("numpayloads"),
@@ -50,7 +50,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         for one in all {
             match one {
                 Sent::Added(seq) | Sent::Waits(seq) => id(reply, queue, &op, *seq),
-                Sent::Taken | Sent::NoGroup => reply.null(),
+                Sent::Taken | Sent::NoGroup | Sent::Signaled(_) => reply.null(),
             }
         }
     })

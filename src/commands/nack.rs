@@ -1,5 +1,6 @@
 //! DQ.NACK: gives messages back. Replies with the number of receipts that were current.
 
+use super::message_options::PARK;
 use super::options::NOTE;
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -27,7 +28,10 @@ pub const SPEC: CommandSpec = CommandSpec {
         Arg::text("error").after("ERROR").optional(),
         Arg::one_of(
             "kind",
-            &[Arg::word("silent", "SILENT"), Arg::word("fatal", "FATAL")],
+            &[
+                Arg::block("silent", &[Arg::word("silent", "SILENT"), PARK]),
+                Arg::word("fatal", "FATAL"),
+            ],
         )
         .optional(),
         NOTE,

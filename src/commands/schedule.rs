@@ -22,7 +22,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     summary: "Has the server send a message again and again by a rule.",
     complexity: "O(log S) with S schedules",
     since: FIRST,
-    args: &with_message_options::<26>(
+    args: &with_message_options::<27>(
         &[
             Arg::key(),
             Arg::text("name"),

@@ -22,7 +22,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     summary: "Adds a message, due now or later.",
     complexity: "O(log N) with N messages in the queue",
     since: FIRST,
-    args: &with_message_options::<25>(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]),
+    args: &with_message_options::<26>(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]),
 };
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {

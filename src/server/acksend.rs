@@ -4,7 +4,7 @@
 //! log entries of all queues are replicated as one command, so that a torn log has all or nothing.
 
 use crate::redis::{Context, Failure, Name, Value, WrongType};
-use dq_queue::args::acksend::AckSendRequest;
+use dq_queue::args::acksend::{AckSendRequest, Next, What};
 use dq_queue::message::id::GENERATED_LEN;
 use dq_queue::op::{self, AckSend, Sent};
 use dq_queue::settings::{Changes, Clock};
@@ -15,14 +15,25 @@ use super::commit::{
 };
 use super::{clock, errors, wakeups};
 
-/// The id of each message that was sent; `None` where the id is taken.
-pub type Ids = Vec<Option<Vec<u8>>>;
+/// What came of each message or signal.
+pub type Ids = Vec<Made>;
+
+/// What came of a message or of a signal.
+#[derive(Clone)]
+pub enum Made {
+    /// The message was sent, and has this id.
+    Id(Vec<u8>),
+    /// The message was not sent, because its id is taken.
+    Nothing,
+    /// Whether there was a message for the signal.
+    Signaled(bool),
+}
 
 /// What happens to one queue.
 struct Part<'a> {
     key: Name<'a>,
     op: Op<'a>,
-    /// Which of all messages it sends, in order.
+    /// Which of all messages it sends, in order, and behind them which signals.
     numbers: Vec<usize>,
     /// How the change has begun; `None` before that was done, and for a queue that does not exist.
     begun: Option<Begun>,
@@ -38,7 +49,11 @@ pub fn run<'a>(
     request: AckSendRequest<'a>,
     dest: impl Fn(usize) -> Option<Name<'a>>,
 ) -> Result<Option<Ids>, Failure> {
-    let mut ids: Ids = vec![None; request.next.len()];
+    let nothing = |next: &Next<'_>| match next.what {
+        What::Send(_) => Made::Nothing,
+        What::Signal(_) => Made::Signaled(false),
+    };
+    let mut ids: Ids = request.next.iter().map(nothing).collect();
     let mut parts = parts(key, request, dest);
     let moment = clock::now();
     let verdict = match parts.as_mut_slice() {
@@ -111,8 +126,9 @@ fn parts<'a>(
             receipt: Some(request.receipt),
             result: request.result,
             sends: Vec::new(),
+            signals: Vec::new(),
         },
-        Vec::new(),
+        [Vec::new(), Vec::new()],
     )];
     for (number, next) in request.next.into_iter().enumerate() {
         let Some(dest) = dest(next.key) else {
@@ -124,19 +140,28 @@ fn parts<'a>(
                 receipt: None,
                 result: None,
                 sends: Vec::new(),
+                signals: Vec::new(),
             };
-            ops.push((dest, nothing, Vec::new()));
+            ops.push((dest, nothing, [Vec::new(), Vec::new()]));
             ops.len() - 1
         });
-        if let Some((_, op, numbers)) = ops.get_mut(at) {
-            op.sends.push(next.send);
-            numbers.push(number);
+        if let Some((_, op, [of_sends, of_signals])) = ops.get_mut(at) {
+            match next.what {
+                What::Send(send) => {
+                    op.sends.push(*send);
+                    of_sends.push(number);
+                }
+                What::Signal(signal) => {
+                    op.signals.push(signal);
+                    of_signals.push(number);
+                }
+            }
         }
     }
-    let part = |(key, op, numbers)| Part {
+    let part = |(key, op, numbers): (_, _, [Vec<usize>; 2])| Part {
         key,
         op: Op::AckSend(op),
-        numbers,
+        numbers: numbers.concat(),
         begun: None,
     };
     ops.into_iter().map(part).collect()
@@ -218,7 +243,7 @@ impl Part<'_> {
         }
     }
 
-    /// Whether all its messages are sent only if their groups have messages.
+    /// Whether all its messages are sent only if their groups have messages, or it has none.
     fn needs_groups(&self) -> bool {
         matches!(&self.op, Op::AckSend(op) if op.sends.iter().all(|send| send.if_group))
     }
@@ -227,21 +252,26 @@ impl Part<'_> {
         let Op::AckSend(op) = &self.op else {
             return;
         };
-        let sends = op.sends.iter().zip(sent);
-        for (number, (send, sent)) in self.numbers.iter().zip(sends) {
-            let (Some(id), Sent::Added(seq) | Sent::Waits(seq)) = (ids.get_mut(*number), sent)
-            else {
+        let sends = op.sends.iter().map(Some).chain(std::iter::repeat(None));
+        for (number, (send, sent)) in self.numbers.iter().zip(sends.zip(sent)) {
+            let Some(made) = ids.get_mut(*number) else {
                 continue;
             };
-            let made: [u8; GENERATED_LEN];
-            let name = match &send.id {
-                Some(given) => given.as_ref(),
-                None => {
-                    made = queue.new_id(*seq);
-                    &made
+            match (send, sent) {
+                (Some(send), Sent::Added(seq) | Sent::Waits(seq)) => {
+                    let id: [u8; GENERATED_LEN];
+                    let name = match &send.id {
+                        Some(given) => given.as_ref(),
+                        None => {
+                            id = queue.new_id(*seq);
+                            &id
+                        }
+                    };
+                    *made = Made::Id(name.to_vec());
                 }
-            };
-            *id = Some(name.to_vec());
+                (_, Sent::Signaled(is_there)) => *made = Made::Signaled(*is_there),
+                _ => {}
+            }
         }
     }
 }

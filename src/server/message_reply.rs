@@ -39,7 +39,7 @@ pub fn ending(reply: Reply<'_>, state: State, text: Option<&[u8]>) {
 }
 
 fn meta(reply: Reply<'_>, view: &View<'_>) {
-    reply.map(12);
+    reply.map(13);
     routing(reply, view);
     field(reply, "sent-at");
     reply.unsigned(view.message.sent_at);
@@ -51,6 +51,8 @@ fn meta(reply: Reply<'_>, view: &View<'_>) {
     reply.integer(view.retries_left);
     field(reply, "note");
     text(reply, view.message.note());
+    field(reply, "signal");
+    text(reply, view.message.signal());
     batches(reply, view);
 }
 
@@ -109,7 +111,7 @@ fn headers(reply: Reply<'_>, message: &Message) {
 /// Writes all that is known of a message, as a map.
 pub fn message(reply: Reply<'_>, view: &View<'_>) {
     let ended = view.message.texts();
-    reply.map(32);
+    reply.map(33);
     field(reply, "id");
     reply.bulk(view.id.as_bytes());
     field(reply, "status");
@@ -154,6 +156,8 @@ pub fn message(reply: Reply<'_>, view: &View<'_>) {
     text(reply, view.reason().map(|reason| reason.name().as_bytes()));
     field(reply, "note");
     text(reply, view.message.note());
+    field(reply, "signal");
+    text(reply, view.message.signal());
     batches(reply, view);
     field(reply, "first-sent-at");
     time(reply, view.first_sent_at);

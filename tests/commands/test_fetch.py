@@ -5,7 +5,7 @@ import pytest
 from tests.harness.replies import Manual, Queue, as_map, msgs
 
 META = {
-    "group", "score", "priority", "type", "headers", "sent-at", "due-at", "lease-until", "retries-left", "note", "batch",
+    "group", "score", "priority", "type", "headers", "sent-at", "due-at", "lease-until", "retries-left", "note", "signal", "batch",
     "after",
 }  # fmt: skip
 
@@ -60,6 +60,7 @@ def test_withmeta_adds_the_map(r, key):
         "lease-until": 1150,
         "retries-left": 3,
         "note": None,
+        "signal": None,
         "batch": None,
         "after": None,
     }
@@ -150,6 +151,7 @@ def test_noack_shows_the_group_of_its_last_messages(r, key):
             "lease-until": None,
             "retries-left": 8,
             "note": None,
+            "signal": None,
             "batch": None,
             "after": None,
         }

@@ -37,6 +37,11 @@ SHAPES = {
     "dead": (each("SEND", "x" * 60, "TTL", 1), ["over"]),
     "failed attempts": (each("SEND", "x" * 60, "ERRORS", 3), ["nack"]),
     "finished": (each("SEND", "x" * 60), ["ack"]),
+    "parked": (each("SEND", "", "PARK", "FOR", FAR), []),
+    "parked by workers": (each("SEND", ""), ["park"]),
+    "parked for ever": (each("SEND", ""), ["park for ever"]),
+    "signals": (each("SEND", "", "ID", "order:{n}", "DELAY", FAR), ["signal"]),
+    "reruns": (each("SEND", "", "ID", "order:{n}"), [["DQ.FETCH", "q", "COUNT", 10000]] * 3 + ["rerun"]),
     "remembered ids": (each("SEND", "", "ID", "order:{n}"), ["ack", ["DQ.ALTER", "q", "RETAIN", 0], "pruned"]),
 }  # fmt: skip
 
@@ -57,6 +62,19 @@ def test_memory_usage_is_what_was_allocated(make_server, shape):
     assert abs(reported / allocated - 1) <= MOST_OFF, message
 
 
+@pytest.mark.parametrize("shape", ["parked", "parked by workers", "parked for ever"])
+def test_a_parked_message_takes_less_than_200_bytes_and_its_payload(make_server, shape):
+    server = make_server()
+    wire = server.wire(protocol=2, timeout=60)
+    make(wire, shape)
+    wire.ok("DEL", "q")
+    before = used(server)
+    make(wire, shape)
+    each_takes = (used(server) - before) / MESSAGES
+    print(f"{shape}: {each_takes:.0f} bytes a message")
+    assert each_takes < 200
+
+
 def make(wire, shape) -> None:
     """Creates the queue of this shape."""
     options = ["RETAIN", FAR, "RETAINCOUNT", 0, "LEASE", FAR, "DEDUP", FAR, "ONDEAD", "BLOCK"]
@@ -73,6 +91,16 @@ def make(wire, shape) -> None:
         elif step == "nack":
             while got := wire.ok("DQ.FETCH", "q", "COUNT", 1000, "CONSUMER", "c"):
                 wire.ok("DQ.NACK", "q", *[one[1] for one in got], "DELAY", FAR, "ERROR", "e" * 100)
+        elif step in ("park", "park for ever"):
+            parked = ["SILENT", "PARK"] + (["FOR", FAR] if step == "park" else [])
+            while got := wire.ok("DQ.FETCH", "q", "COUNT", 1000, "CONSUMER", "c"):
+                wire.ok("DQ.NACK", "q", *[one[1] for one in got], *parked)
+        elif step in ("signal", "rerun"):
+            sent = ("DQ.SIGNAL", "q", "order:{}", "DATA", "approved")
+            if step == "rerun":
+                sent = ("DQ.SEND", "q", "x" * 60, "ID", "order:{}", "REPLACE", "RERUN")
+            for n in range(MESSAGES):
+                wire.ok(*(word.format(n) for word in sent))
         elif step == "pruned":
             while wire.ok("DQ.LEN", "q", "finished"):
                 wire.ok("DQ.TICK", "q")

@@ -235,9 +235,11 @@ pub fn choices(choices: &Choices) -> Result<(), Invalid> {
     choices.batching().map_or(Ok(()), batching)
 }
 
-/// Checks BATCH and AFTER.
+/// Checks BATCH, AFTER and PARK.
 fn batching(batching: &Batching) -> Result<(), Invalid> {
     batching.batch.as_deref().map_or(Ok(()), name)?;
+    let park = batching.park.and_then(|park| park.ms);
+    park.map_or(Ok(()), |ms| exact(ms.get()))?;
     if let Some(after) = &batching.after {
         name(&after.batch)?;
     }

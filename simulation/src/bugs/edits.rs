@@ -159,3 +159,25 @@ pub(super) fn no_rerun(op: &mut Op<'static>) {
         send.rerun = false;
     }
 }
+
+pub(super) fn no_park(op: &mut Op<'static>) {
+    change_kind(op, |kind| match kind {
+        NackKind::Park(_) => NackKind::Silent,
+        kind => kind,
+    });
+}
+
+pub(super) fn no_park_of_send(op: &mut Op<'static>) {
+    rare(op, |rare| {
+        if let Some(batching) = &mut rare.batching {
+            batching.park = None;
+        }
+        rare.batching = rare.batching.take().filter(|b| b.is_of_batches());
+    });
+}
+
+pub(super) fn no_signal(op: &mut Op<'static>) {
+    if matches!(op, Op::Signal { .. }) {
+        *op = Op::Tick;
+    }
+}

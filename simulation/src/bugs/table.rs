@@ -322,6 +322,27 @@ pub const BUGS: &[Bug] = &[
         rare(op, |rare| rare.errors = rare.errors.map(|most| most + 1));
     }),
     logs("the log lacks ERRORS", no_errors),
+    // PARK, SIGNAL
+    does("PARK is passed over", "was to be parked until", no_park),
+    does(
+        "PARK of a SEND is passed over",
+        "was to be parked until",
+        no_park_of_send,
+    ),
+    does("PARK forgets its FOR", "was to be parked until", |op| {
+        change_kind(op, |kind| match kind {
+            NackKind::Park(_) => NackKind::Park(Default::default()),
+            kind => kind,
+        });
+    }),
+    does(
+        "a signal is passed over",
+        "does not have its signal",
+        no_signal,
+    ),
+    logs("the log lacks the PARK of a nack", no_park),
+    logs("the log lacks the PARK of a SEND", no_park_of_send),
+    logs("the log lacks a signal", no_signal),
     // RERUN
     does(
         "RERUN is passed over",

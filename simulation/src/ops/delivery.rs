@@ -42,6 +42,7 @@ impl Ops<'_> {
             delay,
             NackKind::Snooze(self.some_ms()),
             NackKind::Silent,
+            NackKind::Park(self.park()),
             NackKind::Fatal,
         ];
         let few_or_many = *one_of(self.rng, &[3, 3, 3, self.profile.batch]);

@@ -5,12 +5,12 @@ use std::num::NonZeroU64;
 use smallvec::SmallVec;
 
 use super::{one_of, Ops, PAYLOADS};
-use dq_queue::message::after::{After, Batching, Counts, OnFail};
+use dq_queue::message::after::{After, Batching, Counts, OnFail, Park};
 use dq_queue::message::limited::Limited;
 use dq_queue::message::score::Score;
 use dq_queue::message::{Choices, RareChoices};
 use dq_queue::named_limits::LimitRule;
-use dq_queue::op::{AckSend, DueTime, NewSchedule, Send};
+use dq_queue::op::{AckSend, DueTime, NewSchedule, Send, Signal};
 use dq_queue::schedule::recurrence::Recurrence;
 use dq_queue::schedule::{Limits, Missed, Overlap};
 use dq_queue::settings::Rate;
@@ -97,6 +97,12 @@ impl Ops<'_> {
         }
     }
 
+    pub(super) fn park(&mut self) -> Park {
+        Park {
+            ms: self.maybe(2, Self::some_ms).and_then(NonZeroU64::new),
+        }
+    }
+
     pub(super) fn batching(&mut self) -> Box<Batching> {
         let name = |number: u8| Box::from([b'a' + number]);
         let (batch, after) = (self.rng.u8(0..4), self.rng.u8(0..4));
@@ -109,6 +115,7 @@ impl Ops<'_> {
         Box::new(Batching {
             batch: has_batch.then(|| name(batch)),
             after,
+            park: self.maybe(4, Self::park),
         })
     }
 
@@ -153,7 +160,12 @@ impl Ops<'_> {
             send
         });
         let sends = sends.collect();
+        let signals = self.maybe(4, |a| Signal {
+            id: a.id(),
+            text: a.text(),
+        });
         AckSend {
+            signals: signals.into_iter().collect(),
             receipt,
             result: self.maybe(3, Self::text).filter(|_| receipt.is_some()),
             sends,

@@ -143,7 +143,11 @@ impl Ops<'_> {
                 id: self.id(),
                 payload: self.text(),
             },
-            83..85 => Op::Redrive(Redrive::Ids(self.ids())),
+            83 => Op::Signal {
+                id: self.id(),
+                text: self.text(),
+            },
+            84 => Op::Redrive(Redrive::Ids(self.ids())),
             85 => Op::FindDo {
                 act: *one_of(
                     self.rng,

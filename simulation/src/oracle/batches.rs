@@ -91,8 +91,13 @@ impl HeldMessages {
     }
 }
 
+/// The state of a message. One that is parked waits for its batch no longer.
 fn state(step: &Step<'_>, seq: Seq) -> Option<State> {
-    Some(step.queue.view(seq, step.now)?.state)
+    let view = step.queue.view(seq, step.now)?;
+    match view.message.is_parked() {
+        true => Some(State::Delayed),
+        false => Some(view.state),
+    }
 }
 
 /// Whether everything has been released that is to be.
@@ -143,7 +148,7 @@ fn check_begin(step: &Step<'_>, seq: Seq, on_fail: OnFail, counts: &Counts) -> R
         return Ok(());
     }
     let dies = on_fail.dies_of(counts);
-    let is_held = view.state == State::Held;
+    let is_held = state(step, seq) == Some(State::Held);
     if dies != (view.reason() == Some(Reason::Batch)) {
         return Err(format!(
             "{seq} is {:?} after a batch with {counts:?}",
@@ -229,16 +234,11 @@ pub fn check(queue: &Queue) -> Result<(), String> {
     }
     let released: usize = batches.released.iter().map(|some| some.all().len()).sum();
     let held: u64 = batches.iter().map(|(_, named)| named.held_count()).sum();
-    if batches.held.len() as u64 != held + released as u64 {
-        return Err("a message is held by nothing".into());
-    }
-    let stray = |seq: &Seq| {
-        let stored = queue.message(*seq).map(|message| message.stored);
-        stored != Some(StoredState::Held)
-    };
-    let mut held = batches.held.iter().map(|((_, seq), ())| seq);
-    match held.find(stray) {
-        Some(seq) => Err(format!("{seq} is listed as held and is not")),
-        None => Ok(()),
+    let by_batch = queue.parts().messages().filter(|numbered| {
+        numbered.message.stored == StoredState::Held && !numbered.message.is_parked()
+    });
+    match by_batch.count() as u64 == held + released as u64 {
+        true => Ok(()),
+        false => Err("a message is held by nothing".into()),
     }
 }

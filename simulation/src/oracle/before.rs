@@ -187,7 +187,7 @@ fn live_of(queue: &Queue, group: &[u8], now: Millis) -> u64 {
 }
 
 fn holding(queue: &Queue) -> Vec<(Seq, Box<[u8]>)> {
-    let Some(batches) = queue.batches().filter(|batches| !batches.held.is_empty()) else {
+    let Some(batches) = queue.batches() else {
         return Vec::new();
     };
     let members = batches.members.all().into_iter();

@@ -79,7 +79,7 @@ fn check_ack_send(step: &Step<'_>) -> Result<(), String> {
     if step.before.is_stale {
         return Err("an ACKSEND was done though its receipt is stale".into());
     }
-    if sent.len() != ack_send.sends.len() {
+    if sent.len() != ack_send.sends.len() + ack_send.signals.len() {
         return Err(format!(
             "{} outcomes for {} messages",
             sent.len(),

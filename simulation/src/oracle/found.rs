@@ -75,7 +75,7 @@ fn meets(view: &View<'_>, search: &Search<'_>) -> bool {
     let label = choices.and_then(|choices| choices.label.as_deref());
     let mut headers = choices.iter().flat_map(|choices| choices.headers.iter());
     let time = match view.state {
-        State::Held => view.message.sent_at,
+        State::Held => view.message.held_since(),
         State::Running => view.lease_until().unwrap_or_default(),
         _ => view.ended_at().unwrap_or(view.message.due),
     };

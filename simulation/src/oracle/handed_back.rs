@@ -85,7 +85,10 @@ fn check_counted(step: &Step<'_>, named: &Named, kind: NackKind) -> Result<(), S
         return Ok(());
     };
     if view.state == State::Dead {
-        let is_blamed = !matches!(kind, NackKind::Silent | NackKind::Snooze(_));
+        let is_blamed = !matches!(
+            kind,
+            NackKind::Silent | NackKind::Snooze(_) | NackKind::Park(_)
+        );
         return match is_blamed || view.reason() == Some(Reason::Expired) {
             true => Ok(()),
             false => Err(format!("{} died of a nack that counts nothing", named.seq)),
@@ -93,7 +96,9 @@ fn check_counted(step: &Step<'_>, named: &Named, kind: NackKind) -> Result<(), S
     }
     let (attempts, failures) = match kind {
         NackKind::Fatal => return Err(format!("{} was rejected and lives", named.seq)),
-        NackKind::Silent | NackKind::Snooze(_) => (named.attempt - 1, named.failures),
+        NackKind::Silent | NackKind::Snooze(_) | NackKind::Park(_) => {
+            (named.attempt - 1, named.failures)
+        }
         NackKind::Backoff | NackKind::Delay(_) => (named.attempt, named.failures + 1),
     };
     let seen = (view.attempt(), view.message.failures());

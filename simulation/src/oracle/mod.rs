@@ -13,6 +13,7 @@ mod handed_back;
 mod ids;
 mod leases;
 mod options;
+mod parks;
 mod reruns;
 mod spans;
 mod step;
@@ -30,6 +31,7 @@ use handed_back::HandedBack;
 use ids::Ids;
 use leases::Leases;
 use options::Options;
+use parks::Parks;
 pub use spans::Spans;
 pub use step::Step;
 use texts::Notes;
@@ -43,6 +45,7 @@ pub struct Oracle {
     leases: Leases,
     handed_back: HandedBack,
     held: HeldMessages,
+    parks: Parks,
     notes: Notes,
     options: Options,
     closed: Closed,
@@ -64,6 +67,7 @@ impl Oracle {
         self.leases.forget();
         self.handed_back = HandedBack::default();
         self.held.forget();
+        self.parks.forget();
         self.notes.forget();
         self.options.forget();
         self.closed.begin(queue);
@@ -101,6 +105,7 @@ impl Oracle {
         self.closed.check(step)?;
         reruns::check(step)?;
         self.held.check(step)?;
+        self.parks.check(step)?;
         self.failures.check(step)?;
         self.leases.check_ends(step)?;
         if let (Op::Fetch(fetch), Some(Done::Fetched(given))) = (step.op, step.done) {

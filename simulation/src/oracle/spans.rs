@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dq_queue::message::state::StoredState;
-use dq_queue::{Millis, Queue, Receipt, Seq};
+use dq_queue::{Millis, Queue, Receipt, Seq, NEVER};
 
 /// What is left of a time, in ms; negative if it has passed.
 type Left = i64;
@@ -32,6 +32,8 @@ impl Spans {
                 let is_point = message.is_due_at_point() && message.due == message.ttl_base();
                 let due = match is_point {
                     true => Err(message.due),
+                    // It is parked without end.
+                    false if message.due == NEVER => Err(NEVER),
                     false => Ok(left(message.due)),
                 };
                 pending.insert(numbered.seq, due);

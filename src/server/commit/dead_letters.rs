@@ -124,6 +124,7 @@ fn send_together(
         send_of(letter, is_taken)
     });
     let op = AckSend {
+        signals: Vec::new(),
         receipt: None,
         result: None,
         sends: sends.collect(),

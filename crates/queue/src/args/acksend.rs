@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 use super::message_options::{MessageOptions, Scope};
 use super::option::once;
 use super::{Parsed, Words};
-use crate::op::Send;
+use crate::op::{Send, Signal};
 use crate::Receipt;
 
-/// The most messages of one ACKSEND.
+/// The most messages and signals of one ACKSEND.
 pub const MOST_SENDS: usize = 128;
 
 /// The arguments of ACKSEND.
@@ -24,17 +24,26 @@ pub struct AckSendRequest<'a> {
     pub next: Vec<Next<'a>>,
 }
 
-/// One message that an ACKSEND sends.
+/// One message or signal that an ACKSEND sends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Next<'a> {
     /// The index of the key of its queue among the words.
     pub key: usize,
-    /// The message.
-    pub send: Send<'a>,
+    /// What is sent.
+    pub what: What<'a>,
+}
+
+/// What an ACKSEND sends to a queue.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What<'a> {
+    /// A message.
+    Send(Box<Send<'a>>),
+    /// A signal to a message.
+    Signal(Signal<'a>),
 }
 
 /// Reads the arguments of ACKSEND: `receipt [RESULT text] NEXT dest payload
-/// [options] [NEXT ...]`. Each payload is at most `max` bytes long.
+/// [options] | SIGNAL dest id text [NEXT ... | SIGNAL ...]`. Each payload is at most `max` bytes long.
 pub fn ack_send<'a>(mut words: Words<'a>, max: u64) -> Parsed<AckSendRequest<'a>> {
     let receipt = words.receipt()?;
     let mut result = None;
@@ -44,14 +53,24 @@ pub fn ack_send<'a>(mut words: Words<'a>, max: u64) -> Parsed<AckSendRequest<'a>
     while let Some(option) = words.option() {
         match (option.name(), &mut open) {
             (what @ "RESULT", _) => once(&mut result, what, words.bytes(what)?.into())?,
-            (what @ "NEXT", open) => {
+            (what @ ("NEXT" | "SIGNAL"), open) => {
                 next.extend(close(open.take())?);
                 if next.len() == MOST_SENDS {
-                    return Err(format!("ERR NEXT may be given {MOST_SENDS} times at most").into());
+                    let most = format!("ERR {what} may be given {MOST_SENDS} times at most");
+                    return Err(most.into());
                 }
                 let key = words.skip(1);
                 if key.is_empty() {
                     words.bytes(what)?;
+                }
+                if what == "SIGNAL" {
+                    let id = words.name(what)?.into();
+                    let text = words.note(what)?.into();
+                    next.push(Next {
+                        key: key.start,
+                        what: What::Signal(Signal { id, text }),
+                    });
+                    continue;
                 }
                 let payload = words.payload(max)?;
                 let options = MessageOptions::new(Scope::SEND);
@@ -63,7 +82,7 @@ pub fn ack_send<'a>(mut words: Words<'a>, max: u64) -> Parsed<AckSendRequest<'a>
     }
     next.extend(close(open)?);
     if next.is_empty() {
-        return Err("ERR NEXT is missing".into());
+        return Err("ERR NEXT or SIGNAL is missing".into());
     }
     Ok(AckSendRequest {
         receipt,
@@ -78,7 +97,10 @@ fn close<'a>(open: Option<(usize, &'a [u8], MessageOptions<'a>)>) -> Parsed<Opti
         return Ok(None);
     };
     let send = options.send(SmallVec::from_buf([payload]))?;
-    Ok(Some(Next { key, send }))
+    Ok(Some(Next {
+        key,
+        what: What::Send(Box::new(send)),
+    }))
 }
 
 #[cfg(test)]
@@ -106,8 +128,10 @@ mod tests {
                 due: DueTime::After(5),
                 ..Send::plain(b"NEXT")
             };
-            assert_eq!((first.key, &first.send), (2, &expected));
-            assert_eq!((second.key, &second.send), (11, &Send::plain(b"p")));
+            let expected = What::Send(Box::new(expected));
+            assert_eq!((first.key, &first.what), (2, &expected));
+            let plain = What::Send(Box::new(Send::plain(b"p")));
+            assert_eq!((second.key, &second.what), (11, &plain));
         });
     }
 
@@ -115,8 +139,8 @@ mod tests {
     fn errors_name_what_is_wrong() {
         for (text, expected) in [
             ("x NEXT k p", "receipt must be an integer, not 'x'"),
-            ("7", "NEXT is missing"),
-            ("7 RESULT r", "NEXT is missing"),
+            ("7", "NEXT or SIGNAL is missing"),
+            ("7 RESULT r", "NEXT or SIGNAL is missing"),
             ("7 RESULT", "RESULT needs a value"),
             ("7 RESULT a RESULT b NEXT k p", "RESULT is given twice"),
             ("7 ID a NEXT k p", "unknown option 'ID'"),

@@ -11,7 +11,7 @@ use super::option::{exclude, flag, once, OptionWord};
 use super::queue_options::{backoff, retries};
 use super::words::{instead, ANY, ERRORS, MS, SOME_MS};
 use super::{Parsed, Words};
-use crate::message::after::{After, Batching, Counts, OnFail};
+use crate::message::after::{After, Batching, Counts, OnFail, Park};
 use crate::message::id::NameHasher;
 use crate::message::limited::{Limited, MAX_LIMITS};
 use crate::message::score::Score;
@@ -88,6 +88,8 @@ pub struct MessageOptions<'a> {
     on_fail: Option<OnFail>,
     limits: Option<Box<[Box<[u8]>]>>,
     cost: Option<u64>,
+    park: bool,
+    park_for: Option<Millis>,
 }
 
 impl<'a> MessageOptions<'a> {
@@ -116,6 +118,8 @@ impl<'a> MessageOptions<'a> {
             on_fail: None,
             limits: None,
             cost: None,
+            park: false,
+            park_for: None,
         }
     }
 
@@ -155,19 +159,22 @@ impl<'a> MessageOptions<'a> {
             "ONFAIL" => once(&mut self.on_fail, what, on_fail(words, what)?),
             "LIMITS" => once(&mut self.limits, what, limit_names(words, what)?),
             "COST" => once(&mut self.cost, what, words.number(what, ANY)?),
+            "PARK" => flag(&mut self.park, what),
+            "FOR" => once(&mut self.park_for, what, words.number(what, SOME_MS)?),
             "HEADERS" => once(&mut self.headers, what, headers(words, what)?),
             _ => Err(option.unknown()),
         }
     }
 
-    /// The values of BATCH, AFTER and ONFAIL, if any is given.
+    /// The values of BATCH, AFTER, ONFAIL and PARK, if any is given.
     ///
-    /// Errors: ONFAIL is given without AFTER, or AFTER names the BATCH.
+    /// Errors: ONFAIL is given without AFTER or FOR without PARK, or AFTER names the BATCH.
     fn batching(&self) -> Parsed<Option<Box<Batching>>> {
         if self.on_fail.is_some() && self.after.is_none() {
             return Err("ERR ONFAIL needs AFTER".into());
         }
-        if self.batch.is_none() && self.after.is_none() {
+        let park = park(self.park, self.park_for)?;
+        if self.batch.is_none() && self.after.is_none() && park.is_none() {
             return Ok(None);
         }
         let after = self.after.map(|batch| After {
@@ -178,6 +185,7 @@ impl<'a> MessageOptions<'a> {
         let batching = Batching {
             batch: self.batch.map(Into::into),
             after,
+            park,
         };
         match batching.is_after_itself() {
             true => Err("ERR AFTER and BATCH name the same batch".into()),
@@ -243,6 +251,19 @@ impl<'a> MessageOptions<'a> {
             if_group: self.if_group,
             new_salt: None,
         })
+    }
+}
+
+/// The value of PARK with its FOR, if it is given.
+///
+/// Errors: FOR is given without PARK.
+pub fn park(is_given: bool, ms: Option<Millis>) -> Parsed<Option<Park>> {
+    match (is_given, ms) {
+        (false, Some(_)) => Err("ERR FOR needs PARK".into()),
+        (false, None) => Ok(None),
+        (true, ms) => Ok(Some(Park {
+            ms: ms.and_then(NonZeroU64::new),
+        })),
     }
 }
 

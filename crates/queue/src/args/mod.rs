@@ -65,6 +65,7 @@ pub mod reschedule;
 pub mod resume;
 pub mod schedule;
 pub mod send;
+pub mod signal;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

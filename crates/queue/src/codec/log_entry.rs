@@ -8,10 +8,10 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 1 | version (upper three bits) and kind of the operation (lower five) |
+//! | 1 | version (upper three bits) and kind of the operation (lower five); in versions 3 and 4, which else are as 1 and 2, the kind less 32 |
 //! | 7 | the queue clock in microseconds, lowest byte first |
 //! | 1 | which parts follow; six of the bits belong to the operation |
-//! | ... | in version 2 what else was done before it; the number of due events processed before it, the creation of the queue, the operation |
+//! | ... | in versions 2 and 4 what else was done before it; the number of due events processed before it, the creation of the queue, the operation |
 //!
 //! The other kind of log entry is a [`Chunk`] of a snapshot.
 
@@ -268,7 +268,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// The kind of a log entry, and its version.
+/// The kind of a log entry, and its version: 1 or 2.
 fn kind(reader: &mut Reader) -> Result<(u8, u8), Invalid> {
     let tag = reader.byte()?;
     let (kind, version) = (tag & KIND_MASK, tag >> KIND_BITS);

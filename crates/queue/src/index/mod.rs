@@ -2,6 +2,7 @@
 
 pub mod batches;
 pub mod first_dues;
+pub mod held;
 pub mod lane;
 pub mod leases;
 pub mod order_key;

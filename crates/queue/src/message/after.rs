@@ -1,10 +1,14 @@
-//! The options BATCH and AFTER of a message.
+//! What a message waits for: the options BATCH, AFTER and PARK.
 //!
 //! A named batch is a set of messages of one queue that others can wait for. It
 //! has nothing to do with the messages that one FETCH delivers of a group, which
 //! are also called a batch (`index/leases`).
 
-/// The options BATCH and AFTER of a message, at least one of them.
+use std::num::NonZeroU64;
+
+use crate::{Millis, MAX_EXACT, NEVER};
+
+/// The options BATCH, AFTER and PARK of a message, at least one of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batching {
     /// The batch that the message joins. It is set only in an operation: the queue
@@ -12,9 +16,31 @@ pub struct Batching {
     pub batch: Option<Box<[u8]>>,
     /// The batch that the message waits for.
     pub after: Option<After>,
+    /// Whether it waits for a signal, once it waits for no batch.
+    pub park: Option<Park>,
+}
+
+/// How long a message waits for a signal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Park {
+    /// In ms, at least 1; `None` without end.
+    pub ms: Option<NonZeroU64>,
+}
+
+impl Park {
+    /// When the wait ends if it begins at `now` (Unix ms); NEVER if it does not.
+    pub fn until(self, now: Millis) -> Millis {
+        let end = |ms: NonZeroU64| now.saturating_add(ms.get()).min(MAX_EXACT);
+        self.ms.map_or(NEVER, end)
+    }
 }
 
 impl Batching {
+    /// Whether it names any batch.
+    pub fn is_of_batches(&self) -> bool {
+        self.batch.is_some() || self.after.is_some()
+    }
+
     /// Whether the message would wait for itself.
     pub fn is_after_itself(&self) -> bool {
         let after = self.after.as_ref().map(|after| &after.batch);

@@ -38,7 +38,7 @@ pub struct Extension {
     pub first_started_at: Millis,
     /// Start of the last delivery, or NEVER.
     pub started_at: Millis,
-    /// When it finished, died or was cancelled, or NEVER.
+    /// When it finished, died or was cancelled, or was parked if it is; else NEVER.
     pub ended_at: Millis,
     /// The due time as a client sees it: the one that was given, or the end of the
     /// last backoff. After a lease timeout the message is ready from the timeout

@@ -1,8 +1,9 @@
-//! What others leave with a message while it is in the queue: the note of a consumer,
-//! and the message that is to be sent in its place when its run has ended.
+//! What others leave with a message while it is in the queue: the note of a consumer, a
+//! signal, and the message that is to be sent in its place when its run has ended.
 
 use super::rerun::Rerun;
 use crate::collections::footprint::allocated;
+use crate::Receipt;
 
 /// What is left with a message. Most such messages have nothing but a note.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,19 +19,31 @@ pub enum Left {
 pub struct More {
     /// The note that a consumer leaves for the next attempt; never empty.
     pub note: Option<Box<[u8]>>,
+    /// The signal that came last.
+    pub signal: Option<Signal>,
     /// What is sent in its place when its run has ended.
     pub rerun: Option<Box<Rerun>>,
+}
+
+/// A signal to a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signal {
+    /// Its text, which may be empty.
+    pub text: Box<[u8]>,
+    /// The receipt of the delivery that was running when it came, which has not got it;
+    /// 0 if none was.
+    pub during: Receipt,
 }
 
 impl Left {
     /// The shortest form; `None` if there is nothing.
     fn of(more: More) -> Option<Box<Left>> {
-        let More { note, rerun } = &more;
-        Some(Box::new(match (note, rerun) {
-            (None, None) => return None,
-            (Some(_), None) => Left::Note(more.note.unwrap_or_default()),
-            _ => Left::More(Box::new(more)),
-        }))
+        let has_more = more.signal.is_some() || more.rerun.is_some();
+        match (more.note, has_more) {
+            (note, true) => Some(Left::More(Box::new(More { note, ..more }))),
+            (note, false) => note.map(Left::Note),
+        }
+        .map(Box::new)
     }
 
     /// Changes what is left with a message.
@@ -55,6 +68,14 @@ impl Left {
         }
     }
 
+    /// The signal that came last.
+    pub fn signal(&self) -> Option<&Signal> {
+        match self {
+            Left::Note(_) => None,
+            Left::More(more) => more.signal.as_ref(),
+        }
+    }
+
     /// What is sent in its place when its run has ended.
     pub fn rerun(&self) -> Option<&Rerun> {
         match self {
@@ -71,7 +92,8 @@ impl Left {
             Left::More(_) => allocated(size_of::<More>()),
         };
         let rerun = self.rerun().map_or(0, Rerun::heap_bytes);
-        allocated(size_of::<Left>()) + more + text(self.note()) + rerun
+        let signal = text(self.signal().map(|signal| &*signal.text));
+        allocated(size_of::<Left>()) + more + text(self.note()) + signal + rerun
     }
 }
 

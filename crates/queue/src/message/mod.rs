@@ -10,6 +10,7 @@ pub mod body;
 pub mod due_time;
 pub mod errors;
 pub mod extension;
+mod held;
 pub mod history;
 pub mod id;
 pub mod left;
@@ -25,7 +26,7 @@ use std::num::NonZeroU64;
 
 use crate::settings::Backoff;
 use crate::{GroupIx, Millis, Receipt, NEVER};
-use after::{After, Batching};
+use after::{After, Batching, Park};
 use body::{Body, Content};
 use errors::FailedAttempt;
 use extension::{Extension, Texts};
@@ -73,7 +74,7 @@ pub struct RareChoices {
     /// How long after the first of the sends in a row that replaced each other it
     /// is due at the latest, in ms.
     pub max_wait: Option<Millis>,
-    /// BATCH and AFTER, if either is given.
+    /// BATCH, AFTER and PARK, if any is given.
     pub batching: Option<Box<Batching>>,
     /// How many of its leases may run out or be lost before it dies; 0 for no limit.
     pub max_timeouts: Option<u64>,
@@ -136,9 +137,14 @@ impl Choices {
         self.rare.as_ref()?.limited.as_deref()
     }
 
-    /// BATCH and AFTER, if SEND gave either.
+    /// BATCH, AFTER and PARK, if SEND gave any.
     pub fn batching(&self) -> Option<&Batching> {
         self.rare.as_ref()?.batching.as_deref()
+    }
+
+    /// How it is parked when its batch holds it no longer, if SEND said so.
+    pub fn park(&self) -> Option<Park> {
+        self.batching()?.park
     }
 
     /// The batch that the message waits for or has waited for, for changes.
@@ -154,16 +160,19 @@ impl Choices {
     }
 
     /// The options as they are stored with the message, or `None` if nothing needs
-    /// to be stored. Its batch is not among them: the queue knows it.
+    /// to be stored. Its batch is not among them: the queue knows it. PARK is only where
+    /// a batch may hold the message first.
     pub fn stored(&self) -> Option<Box<Choices>> {
         let mut stored = self.clone();
         if self.batching().is_some() {
             stored.change_rare(|rare| {
-                let after = rare.batching.take().and_then(|batching| batching.after);
-                rare.batching = after.map(|after| {
+                let batching = rare.batching.take().map(|batching| *batching);
+                let after = batching.and_then(|batching| Some((batching.after?, batching.park)));
+                rare.batching = after.map(|(after, park)| {
                     Box::new(Batching {
                         batch: None,
                         after: Some(after),
+                        park,
                     })
                 });
             });
@@ -269,9 +278,9 @@ impl Message {
         self.choices()?.batching()?.after.as_ref()
     }
 
-    /// The batch that it waits for, if it is held.
-    pub fn held_after(&self) -> Option<&After> {
-        self.after().filter(|_| self.stored == StoredState::Held)
+    /// The text of the signal that was sent to it, if one was.
+    pub fn signal(&self) -> Option<&[u8]> {
+        Some(&self.left()?.signal()?.text)
     }
 
     /// Texts from consumers and the reason of its death, if any.
@@ -297,7 +306,7 @@ impl Message {
     }
 
     /// What others left with it, if anything.
-    fn left(&self) -> Option<&Left> {
+    pub fn left(&self) -> Option<&Left> {
         self.texts()?.left.as_deref()
     }
 
@@ -337,7 +346,10 @@ impl Message {
 
     /// When it finished, died or was cancelled, or NEVER.
     pub fn ended_at(&self) -> Millis {
-        self.extension().map_or(NEVER, |ext| ext.ended_at)
+        match self.stored {
+            StoredState::Held => NEVER,
+            _ => self.extension().map_or(NEVER, |ext| ext.ended_at),
+        }
     }
 
     /// When it is or was due, as a client sees it.

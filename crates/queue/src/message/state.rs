@@ -19,7 +19,7 @@ pub enum StoredState {
     Dead = 5,
     /// Cancelled. The record is kept.
     Cancelled = 6,
-    /// Messages of a batch for which it waits have not ended.
+    /// Messages of a batch for which it waits have not ended, or it is parked.
     Held = 7,
 }
 
@@ -76,7 +76,7 @@ pub enum State {
     Dead,
     /// Cancelled.
     Cancelled,
-    /// Messages of a batch for which it waits have not ended.
+    /// Messages of a batch for which it waits have not ended, or it waits for a signal.
     Held,
 }
 

@@ -28,7 +28,7 @@ pub use effects::{Effects, Ending, Happened, Told};
 pub use fetch::Fetch;
 pub use nack::{NackKind, NackPause, Paused};
 pub use outcome::{Delivered, Deliveries, Done, Gone, Sent, Ticked};
-pub use send::{AckSend, NewSchedule, Send};
+pub use send::{AckSend, NewSchedule, Send, Signal};
 pub use times::{check_time, check_times};
 
 /// The time of an operation, and which receipts it may give out.
@@ -227,6 +227,13 @@ pub enum Op<'a> {
         id: Cow<'a, [u8]>,
         /// The new payload.
         payload: Cow<'a, [u8]>,
+    },
+    /// Sends a signal to a message that has not ended. It releases one that is parked.
+    Signal {
+        /// The id of the message.
+        id: Cow<'a, [u8]>,
+        /// The text of the signal.
+        text: Cow<'a, [u8]>,
     },
     /// Makes dead messages pending again.
     Redrive(Redrive<'a>),

@@ -1,5 +1,6 @@
 //! A NACK: what becomes of a delivery that is given back.
 
+use crate::message::after::Park;
 use crate::Millis;
 
 /// What a nack does to the message.
@@ -18,6 +19,9 @@ pub enum NackKind {
     Snooze(Millis),
     /// The message dies without another attempt.
     Fatal,
+    /// The delivery counts neither as an attempt nor as a failure. The message waits for
+    /// a signal.
+    Park(Park),
 }
 
 /// A pause that begins with a nack.

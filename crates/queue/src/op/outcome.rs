@@ -19,6 +19,9 @@ pub enum Sent {
     Taken,
     /// The group has no pending or running message, so nothing was added.
     NoGroup,
+    /// Whether there is a message for a signal. An ACKSEND has these behind those of its
+    /// messages.
+    Signaled(bool),
 }
 
 /// A copy of a message that the queue no longer has.
@@ -133,7 +136,7 @@ pub enum Done {
     Flag(bool),
     /// The outcome for each message of a send.
     Sent(SmallVec<[Sent; 1]>),
-    /// The outcome for each message that was sent after an ack; `None` if the
+    /// The outcome for each message and each signal that was sent after an ack; `None` if the
     /// receipt was stale, and nothing was done.
     AckSent(Option<SmallVec<[Sent; 1]>>),
     /// The deliveries of a fetch.

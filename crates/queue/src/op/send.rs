@@ -69,6 +69,17 @@ pub struct AckSend<'a> {
     pub result: Option<Cow<'a, [u8]>>,
     /// What to send, one message each.
     pub sends: Vec<Send<'a>>,
+    /// The signals to send after that.
+    pub signals: Vec<Signal<'a>>,
+}
+
+/// A signal to a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signal<'a> {
+    /// The id of the message.
+    pub id: Cow<'a, [u8]>,
+    /// The text of the signal; at most 64 KiB.
+    pub text: Cow<'a, [u8]>,
 }
 
 /// A schedule to create.

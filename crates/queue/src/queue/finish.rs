@@ -66,6 +66,9 @@ impl Queue {
         self.store.with(seq, |message| {
             message.stored = stored;
             message.extension_mut().ended_at = now;
+            if message.signal().is_some() {
+                message.change_left(|more| more.signal = None);
+            }
         });
         self.enter_record(seq);
         if kept > 0 {

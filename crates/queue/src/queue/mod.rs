@@ -7,7 +7,8 @@
 //! `delivery/` tells what the queue can give and in which order, and brings running
 //! messages back. `limits/` keeps groups from giving after failures. `rerun.rs` sends one more
 //! message when a run has ended. `batches/` counts
-//! the messages of named batches and releases what they hold. `bulk/` divides an
+//! the messages of named batches, and `held/` has the messages that wait for them or for a
+//! signal. `bulk/` divides an
 //! operation on many messages into slices. `inspect/` only reads. `rebuild/` takes a
 //! queue apart for a snapshot and builds it from one, checked.
 
@@ -17,6 +18,7 @@ mod copy;
 mod dead_letters;
 mod delivery;
 mod finish;
+mod held;
 pub mod inspect;
 mod limits;
 mod lookup;
@@ -44,6 +46,7 @@ use crate::groups::breaker::Circuit;
 use crate::groups::Groups;
 use crate::index::batches::Batches;
 use crate::index::first_dues::FirstDues;
+use crate::index::held::Held;
 use crate::index::leases::Leases;
 use crate::index::ready_line::{Expected, Join, Position, ReadyLine};
 use crate::index::records::Records;
@@ -109,6 +112,8 @@ pub struct Queue {
 
     // Indexes: they follow from the state, and are built anew when a queue is loaded.
     waiting: Waiting,
+    /// Held messages.
+    held: Held,
     /// Since when pending messages have been due that have come back.
     first_dues: FirstDues,
     /// Pending messages that have a TTL, by the time at which it ends.
@@ -170,6 +175,7 @@ impl Queue {
             ids: Ids::new(salt),
             store: Store::default(),
             waiting: Waiting::default(),
+            held: Held::default(),
             first_dues: FirstDues::default(),
             groups: Groups::default(),
             plain_breaker: None,
@@ -335,6 +341,7 @@ impl Queue {
             Op::Cancel { ids } => Ok(self.cancel(ids, now)),
             Op::Reschedule { id, due } => Ok(self.reschedule(id, *due, now)),
             Op::Update { id, payload } => self.update(id, payload, now),
+            Op::Signal { id, text } => Ok(self.signal_one(id, text, now)),
             Op::Redrive(which) => Ok(self.redrive(which, now)),
             Op::FindDo { act, seqs } => Ok(self.find_do(*act, seqs, now)),
             Op::Purge { state, group } => Ok(self.purge(*state, group.as_deref(), now)),

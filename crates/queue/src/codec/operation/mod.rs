@@ -43,6 +43,7 @@ const GRACE: u8 = 26;
 const ACK_SEND: u8 = 27;
 const PAUSE_SCHEDULE: u8 = 28;
 const MOVED: u8 = 29;
+const SIGNAL: u8 = 32;
 const LIMIT: u8 = 36;
 
 /// The parts of a FETCH that are told by a byte of their own, as bits.
@@ -58,7 +59,9 @@ mod more_of_nack {
     pub const PAUSE_QUEUE: u8 = 2;
     /// How long the message is delayed without a failure.
     pub const SNOOZE: u8 = 4;
-    pub const ALL: u8 = PAUSE_GROUP | PAUSE_QUEUE | SNOOZE;
+    /// How long the message waits for a signal; 0 without end.
+    pub const PARK: u8 = 8;
+    pub const ALL: u8 = PAUSE_GROUP | PAUSE_QUEUE | SNOOZE | PARK;
 }
 
 /// The number of the kind of an operation, below 63 and not 31.
@@ -80,6 +83,7 @@ pub fn kind(op: &Op) -> u8 {
         Op::Cancel { .. } => CANCEL,
         Op::Reschedule { .. } => RESCHEDULE,
         Op::Update { .. } => UPDATE,
+        Op::Signal { .. } => SIGNAL,
         Op::Redrive(_) => REDRIVE,
         Op::Purge { .. } => PURGE,
         Op::Pause { .. } => PAUSE,
@@ -120,7 +124,11 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
             limits_of(fetch) != [Some(1), Some(1), None, None],
         ]),
         Op::Ack { result, .. } => bits([result.is_some()]),
-        Op::AckSend(ack_send) => bits([ack_send.receipt.is_some(), ack_send.result.is_some()]),
+        Op::AckSend(ack_send) => bits([
+            ack_send.receipt.is_some(),
+            ack_send.result.is_some(),
+            !ack_send.signals.is_empty(),
+        ]),
         Op::AckEach { .. } => bits([false, true]),
         Op::AckCost { result, .. } => bits([result.is_some(), false, true]),
         Op::Limit { rule, .. } => bits([rule.weighted]),
@@ -135,10 +143,10 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
             let kind = match kind {
                 NackKind::Backoff => 0,
                 NackKind::Delay(_) => 1,
-                NackKind::Silent | NackKind::Snooze(_) => 2,
+                NackKind::Silent | NackKind::Snooze(_) | NackKind::Park(_) => 2,
                 NackKind::Fatal => 3,
             };
-            let more = pause.is_some() || snooze_of(op).is_some();
+            let more = pause.is_some() || silence_of(op).is_some();
             bits([error.is_some(), *random != 0]) | kind << 2 | bits([more, note.is_some()]) << 4
         }
         Op::FindDo { act, .. } => match act {
@@ -187,13 +195,15 @@ fn flags_of_send(send: &Send) -> u8 {
     ])
 }
 
-/// How long a nack snoozes its messages, in ms, if it does.
-fn snooze_of(op: &Op) -> Option<Millis> {
+/// The bit of the way in which a nack without a failure keeps its messages back, and how
+/// long in ms.
+fn silence_of(op: &Op) -> Option<(u8, Millis)> {
     match op {
-        Op::Nack {
-            kind: NackKind::Snooze(ms),
-            ..
-        } => Some(*ms),
+        Op::Nack { kind, .. } => match kind {
+            NackKind::Snooze(ms) => Some((more_of_nack::SNOOZE, *ms)),
+            NackKind::Park(park) => Some((more_of_nack::PARK, park.ms.map_or(0, |ms| ms.get()))),
+            _ => None,
+        },
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{flags_of_send, has_options, limits_of, more, more_of_nack, snooze_of};
+use super::{flags_of_send, has_options, limits_of, more, more_of_nack, silence_of};
 use crate::codec::options::{
     put_changes, put_due, put_limit_rule, put_rate, put_rule, put_send_options, Manner, OfSend,
 };
@@ -37,7 +37,7 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
             pause,
         } => {
             put_receipts(out, receipts, time_us);
-            put_more_of_nack(out, *pause, snooze_of(op));
+            put_more_of_nack(out, *pause, silence_of(op));
             if let NackKind::Delay(ms) = kind {
                 put_number(out, *ms);
             }
@@ -85,6 +85,10 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
         Op::Update { id, payload } => {
             put_bytes(out, id);
             out.extend_from_slice(payload);
+        }
+        Op::Signal { id, text } => {
+            put_bytes(out, id);
+            out.extend_from_slice(text);
         }
         Op::Redrive(Redrive::Oldest(most)) => put_number(out, *most),
         Op::Purge { state, group } => {
@@ -197,6 +201,13 @@ fn put_ack_send(out: &mut Vec<u8>, ack_send: &AckSend, time_us: u64) {
     if let Some(result) = &ack_send.result {
         put_bytes(out, result);
     }
+    if !ack_send.signals.is_empty() {
+        put_number(out, ack_send.signals.len() as u64);
+    }
+    for signal in &ack_send.signals {
+        put_bytes(out, &signal.id);
+        put_bytes(out, &signal.text);
+    }
     let mut body = Vec::new();
     for send in &ack_send.sends {
         body.clear();
@@ -206,17 +217,18 @@ fn put_ack_send(out: &mut Vec<u8>, ack_send: &AckSend, time_us: u64) {
     }
 }
 
-/// Writes what is paused and how long the messages are snoozed, if either is.
-fn put_more_of_nack(out: &mut Vec<u8>, pause: Option<NackPause>, snooze: Option<Millis>) {
+/// Writes what is paused, and how the messages are kept back, if either is.
+fn put_more_of_nack(out: &mut Vec<u8>, pause: Option<NackPause>, silence: Option<(u8, Millis)>) {
     let paused = pause.map_or(0, |pause| match pause.of {
         Paused::Group => more_of_nack::PAUSE_GROUP,
         Paused::Queue => more_of_nack::PAUSE_QUEUE,
     });
-    let snoozed = snooze.map_or(0, |_| more_of_nack::SNOOZE);
-    if paused | snoozed != 0 {
-        out.push(paused | snoozed);
+    let silenced = silence.map_or(0, |(bit, _)| bit);
+    if paused | silenced != 0 {
+        out.push(paused | silenced);
     }
-    for ms in [pause.map(|pause| pause.ms), snooze].into_iter().flatten() {
+    let silence = silence.map(|(_, ms)| ms);
+    for ms in [pause.map(|pause| pause.ms), silence].into_iter().flatten() {
         put_number(out, ms);
     }
 }

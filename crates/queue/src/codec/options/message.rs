@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use super::{backoff, mask, put_backoff};
 use crate::codec::wire::{put_bytes, put_fixed, put_number, put_signed, Reader, MOST_RESERVED};
 use crate::limits::{self, Invalid};
-use crate::message::after::{After, Batching, Counts, OnFail};
+use crate::message::after::{After, Batching, Counts, OnFail, Park};
 use crate::message::limited::{Limited, MAX_LIMITS};
 use crate::message::score::{Number, Score};
 use crate::message::{Choices, Header, RareChoices};
@@ -23,9 +23,10 @@ const BATCH: u32 = 10;
 const AFTER: u32 = 11;
 const MAX_TIMEOUTS: u32 = 13;
 const ERRORS: u32 = 14;
+const PARK: u32 = 15;
 const LIMITS: u32 = 18;
 /// The options that no message has yet.
-const UNUSED: u64 = 0b111 << 15;
+const UNUSED: u64 = 0b11 << 16;
 
 /// The options of a send that are not of its messages: whether it is done only if its
 /// group has a message, and whether it waits for the end of a run.
@@ -86,7 +87,7 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
         false,
         choices.max_timeouts().is_some(),
         choices.errors().is_some(),
-        false,
+        choices.park().is_some(),
         false,
         false,
         choices.limited().is_some(),
@@ -135,6 +136,9 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
     }
     if let Some(most) = choices.errors() {
         out.push(most);
+    }
+    if let Some(park) = choices.park() {
+        put_number(out, park.ms.map_or(0, NonZeroU64::get));
     }
     if let Some(limited) = choices.limited() {
         put_number(out, limited.names.len() as u64);
@@ -202,6 +206,7 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
             rare.batching = Some(Box::new(Batching {
                 batch: batch.map(Into::into),
                 after: has(AFTER).then(|| after(reader)).transpose()?,
+                park: None,
             }));
         }
         if has(MAX_TIMEOUTS) {
@@ -209,6 +214,10 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
         }
         if has(ERRORS) {
             rare.errors = Some(reader.byte()?);
+        }
+        if has(PARK) {
+            let ms = NonZeroU64::new(reader.number()?);
+            rare.batching.get_or_insert_default().park = Some(Park { ms });
         }
         if has(LIMITS) {
             rare.limited = Some(Box::new(limited(reader)?));

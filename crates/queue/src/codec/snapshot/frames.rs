@@ -273,7 +273,10 @@ pub fn put_history(
     let flag = |is: bool, bit: u64| if is { bit } else { 0 };
     let (message, due) = (numbered.message, numbered.message.due);
     let (choices, texts) = (message.choices(), message.texts());
-    let (due_at, ended_at) = (message.due_at(), message.ended_at());
+    let signal = message.left().and_then(|left| left.signal());
+    let due_at = message.due_at();
+    // Of a parked message, since when it is.
+    let ended_at = message.extension().map_or(NEVER, |ext| ext.ended_at);
     let (first_started_at, started_at) = (message.first_started_at(), message.started_at());
     let (receipt, attempt) = (message.receipt(), message.history.attempt());
     let (score_base, ttl_base) = (message.score_base(), message.ttl_base());
@@ -299,7 +302,8 @@ pub fn put_history(
             | flag(counts != Counts::default(), extra::AFTER_COUNTS)
             | flag(message.is_due_at_point(), extra::POINT)
             | flag(!message.errors().is_empty(), extra::ERRORS)
-            | flag(message.rerun().is_some(), extra::RERUN),
+            | flag(message.rerun().is_some(), extra::RERUN)
+            | flag(signal.is_some(), extra::SIGNAL),
     );
     if let Some(choices) = choices {
         put_choices(out, choices);
@@ -351,6 +355,10 @@ pub fn put_history(
     }
     if let Some(rerun) = message.rerun() {
         put_rerun(out, rerun);
+    }
+    if let Some(signal) = signal {
+        put_bytes(out, &signal.text);
+        put_number(out, signal.during);
     }
 }
 

@@ -39,7 +39,7 @@ pub use write::encode;
 /// have [`tag::NEXT`], version 2 did not have [`tag::SALT`], version 3 had
 /// neither [`texts`] nor more than seven options of a message, nor named batches,
 /// version 4 did not have [`extra::POINT`], and version 5 had neither [`extra::RERUN`] nor
-/// [`tag::DEAD_LETTERS`] nor [`tag::LIMIT`].
+/// [`extra::SIGNAL`] nor parked messages, nor [`tag::DEAD_LETTERS`] nor [`tag::LIMIT`].
 pub const VERSION: u32 = 6;
 
 /// The size of the blocks of a saved queue, in bytes. The server compresses
@@ -123,7 +123,9 @@ pub mod extra {
     pub const ERRORS: u64 = 1 << 18;
     /// What waits for the end of its run.
     pub const RERUN: u64 = 1 << 19;
-    pub const ALL: u64 = (1 << 20) - 1;
+    /// The signal that came last.
+    pub const SIGNAL: u64 = 1 << 20;
+    pub const ALL: u64 = (1 << 21) - 1;
 }
 
 /// What the byte of the reason holds beside the number of the reason.

@@ -182,6 +182,34 @@ fn log_entries_of_version_2_stay_byte_equal() {
     assert_eq!(LogEntry::decode(&out).unwrap().before, before);
 }
 
+/// A log entry of version 3: one of the kinds from 32 on. Version 4 is to it what version
+/// 2 is to version 1.
+const SIGNAL: [&str; 2] = [
+    "606b4bd71cb0600600076f726465722d37796573",
+    "806b4bd71cb060060001c0cf24076f726465722d37796573",
+];
+
+#[test]
+fn log_entries_of_later_kinds_stay_byte_equal() {
+    let cut = Before {
+        cut: 600_000,
+        ..Before::default()
+    };
+    for (before, entry) in [Before::default(), cut].into_iter().zip(SIGNAL) {
+        let read = bytes(entry);
+        let op = Op::Signal {
+            id: b"order-7"[..].into(),
+            text: b"yes"[..].into(),
+        };
+        let moment = Moment::at_us(1_795_159_374_646_123);
+        let mut out = Vec::new();
+        LogEntry::of(moment, before, None, &op).encode_into(&mut out);
+        assert_eq!(hex(&out), entry);
+        let read = LogEntry::decode(&read).unwrap();
+        assert_eq!((&*read.op, read.before), (&op, before));
+    }
+}
+
 /// The slices of a purge, as log entries.
 const SLICES: [&str; 3] = [
     "376b4bd71cb060060003010204000500",

@@ -32,7 +32,7 @@ use crate::collections::footprint::allocated;
 use crate::collections::ordered::OrderedSet;
 use crate::message::after::{Counts, OnFail};
 use crate::message::id::NameHasher;
-use crate::{Millis, Seq, TimeIndex};
+use crate::{Millis, Seq};
 pub use members::Members;
 
 /// The held messages of a batch, by their ONFAIL, each in send order.
@@ -126,8 +126,6 @@ pub struct Batches {
     pub open: OrderedSet<Seq>,
     /// Which message is in which batch.
     pub members: Members,
-    /// All held messages, by the time at which they were sent.
-    pub held: TimeIndex,
     /// Batches that may hold nobody any longer, and since when (Unix ms).
     pub touched: Vec<(Seq, Millis)>,
     /// Messages that are held no longer, first those that are the next to go.
@@ -205,7 +203,7 @@ impl Batches {
 
     /// Whether nothing is left, so that the queue need not keep this.
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty() && self.held.is_empty()
+        self.all.is_empty() && self.released.is_empty()
     }
 
     /// Whether a batch waits for another one, directly or through others, as far as
@@ -280,8 +278,7 @@ impl Batches {
             };
         }
         let open = self.open.drain_some(limit);
-        let held = self.held.drain_some(limit - open);
-        open + held + self.members.drain_some(limit - open - held)
+        open + self.members.drain_some(limit - open)
     }
 
     /// Bytes allocated, roughly. O(batches).
@@ -302,7 +299,6 @@ impl Batches {
             + self.by_name.allocation_size()
             + self.open.memory_bytes()
             + self.members.memory_bytes()
-            + self.held.memory_bytes()
     }
 }
 
@@ -343,7 +339,7 @@ mod tests {
         let named = named.map(|named| 1 + of_held(&named.held) + named.waits_for.len());
         let released = batches.released.iter();
         let released = released.map(|released| 1 + of_held(&released.held));
-        let indexes = batches.open.len() + batches.held.len();
+        let indexes = batches.open.len();
         named.sum::<usize>() + released.sum::<usize>() + indexes + batches.members.len()
     }
 
@@ -370,7 +366,6 @@ mod tests {
         }
         for seq in 0..PAGE * 100 {
             batches.members.insert(seq, 1);
-            batches.held.insert((0, seq), ());
         }
         let mut left = entries(&batches);
         while left > 0 {

@@ -5,10 +5,9 @@
 //! operation or the event is done ([`Queue::settle_batches`]). So a batch that gets
 //! another message before the operation ends is not closed in between.
 //!
-//! `members.rs` counts the messages, `held.rs` keeps the indexes of the held ones, and
-//! `release.rs` lets them go. `rings.rs` finds batches that would wait for each other.
+//! `members.rs` counts the messages, and `release.rs` finds out which of the held ones
+//! (`queue/held/`) are to go. `rings.rs` finds batches that would wait for each other.
 
-mod held;
 mod members;
 mod release;
 pub(super) mod rings;

@@ -3,12 +3,9 @@
 
 use crate::collections::ordered::OrderedSet;
 use crate::index::batches::Released;
-use crate::index::ready_line::Join;
 use crate::message::after::Counts;
-use crate::message::state::Reason;
 use crate::queue::Queue;
-use crate::transition::Kind;
-use crate::{GroupIx, Millis, Seq, IS_SMALL};
+use crate::{Millis, Seq, IS_SMALL};
 
 /// Maximum number of held messages that one operation or event releases. The timer
 /// releases the others, in slices.
@@ -55,8 +52,8 @@ impl Queue {
                     done += 1;
                     let (batch, at) = (first.batch, first.at);
                     let (dies, counts) = (first.dies, first.counts);
-                    self.unindex_held(seq, Some(batch));
-                    self.release(seq, at, dies, counts);
+                    self.exit_held_by(seq, Some(batch));
+                    self.let_go_of_batch(seq, at, dies, counts);
                 }
             }
         }
@@ -111,37 +108,12 @@ impl Queue {
         }
     }
 
-    /// Makes a message that was held due as of `at`, or at its own due time if that
-    /// is later; or lets it die.
-    fn release(&mut self, seq: Seq, at: Millis, dies: bool, counts: Counts) {
-        self.keep_counts(seq, counts);
-        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
-        self.changed();
-        if dies {
-            // It is held until it dies.
-            self.die(seq, Reason::Batch, at);
-        } else {
-            self.store.with(seq, |message| {
-                let due = message.due.max(at);
-                message.set_due_at_point(message.is_due_at_point() && due == message.due);
-                let ext = message.extension_mut();
-                ext.due_at = due;
-                ext.ttl_base = due;
-                message.due = due;
-            });
-            let due = self.store.get(seq).map_or(at, |message| message.due);
-            self.note_until(seq, Kind::Released, self.last, due);
-            self.enter_pending(seq, self.last);
-        }
-        self.refresh(group, self.last, Join::by_time(at));
-    }
-
     /// Lets a message die whose batch has a dead one already when it is sent.
     pub(in crate::queue) fn die_of_batch(&mut self, seq: Seq, batch: Seq, now: Millis) {
         let named = self.batches.as_ref().and_then(|batches| batches.get(batch));
         let counts = named.map_or(Counts::default(), |named| named.counts);
         self.leave_held(seq);
-        self.release(seq, now, true, counts);
+        self.let_go_of_batch(seq, now, true, counts);
     }
 
     /// Whether messages are held no longer and have not been released yet.

@@ -4,6 +4,7 @@
 use crate::index::leases::Lease;
 use crate::index::ready_line::Join;
 use crate::limits::MAX_KEPT_ERROR;
+use crate::message::after::Park;
 use crate::message::errors::FailedAttempt;
 use crate::message::retry;
 use crate::message::state::{Reason, StoredState};
@@ -25,6 +26,8 @@ pub(in crate::queue) enum Return {
     /// It becomes due again at this time (Unix ms). Neither an attempt nor a failure
     /// is counted.
     Snoozed(Millis),
+    /// It waits for a signal. Neither an attempt nor a failure is counted.
+    Parked(Park),
     /// It dies.
     Dies(Reason),
 }
@@ -32,7 +35,10 @@ pub(in crate::queue) enum Return {
 impl Return {
     /// Whether the attempt counts as a failed one.
     pub(in crate::queue) fn is_failed_attempt(&self) -> bool {
-        !matches!(self, Return::Uncounted | Return::Snoozed(_))
+        !matches!(
+            self,
+            Return::Uncounted | Return::Snoozed(_) | Return::Parked(_)
+        )
     }
 
     /// When it becomes due again (Unix ms), if it waits for that.
@@ -48,7 +54,7 @@ impl Return {
         match self {
             Return::Waits(_) | Return::TimedOut => true,
             Return::Dies(Reason::Retries | Reason::Timeouts) => true,
-            Return::Uncounted | Return::Snoozed(_) => false,
+            Return::Uncounted | Return::Snoozed(_) | Return::Parked(_) => false,
             Return::Dies(Reason::Rejected | Reason::Expired | Reason::Batch) => false,
         }
     }
@@ -201,6 +207,7 @@ impl Queue {
         outcome: Return,
         now: Millis,
     ) -> Option<Reason> {
+        let receipt = self.store.get(seq).map_or(0, |message| message.receipt());
         let ended = self.unlease(seq);
         if let (Some(_), Some(ended)) = (self.settings.breaker, ended) {
             if outcome.is_failure() {
@@ -212,7 +219,7 @@ impl Queue {
                 let ext = message.extension_mut();
                 ext.attempt = ext.attempt.saturating_sub(1);
             }
-            Return::Snoozed(_) => {
+            Return::Snoozed(_) | Return::Parked(_) => {
                 let ext = message.extension_mut();
                 ext.attempt = ext.attempt.saturating_sub(1);
                 if ext.failures > 0 {
@@ -237,6 +244,9 @@ impl Queue {
         };
         match (reason, outcome) {
             (Some(reason), _) => self.die(seq, reason, now),
+            (None, Return::Parked(park)) if self.may_park(seq, receipt) => {
+                self.park(seq, park, now);
+            }
             (None, outcome) => {
                 if let Some(message) = self.store.get_mut(seq) {
                     match outcome {
@@ -245,7 +255,7 @@ impl Queue {
                             message.due = due;
                         }
                         Return::TimedOut => message.due = now,
-                        Return::Uncounted | Return::Dies(_) => {}
+                        Return::Uncounted | Return::Parked(_) | Return::Dies(_) => {}
                     }
                 }
                 self.enter_pending(seq, now);

@@ -3,7 +3,6 @@
 
 use crate::index::batches::Batches;
 use crate::message::after::Counts;
-use crate::message::state::StoredState;
 use crate::message::Message;
 use crate::queue::Queue;
 use crate::Seq;
@@ -28,7 +27,7 @@ impl Queue {
     /// messages of it there are; for one that is held no longer, there were.
     pub fn after_of<'a>(&self, message: &'a Message) -> Option<(&'a [u8], Counts)> {
         let after = message.after()?;
-        if message.stored != StoredState::Held {
+        if message.held_after().is_none() {
             return Some((&after.batch, after.counts));
         }
         let batches = self.batches.as_ref();
@@ -47,15 +46,12 @@ impl Queue {
 
     /// The numbers of all held messages.
     pub(in crate::queue) fn held(&self) -> impl Iterator<Item = Seq> + '_ {
-        let held = self.batches.iter().flat_map(|batches| batches.held.iter());
-        held.map(|((_, seq), ())| seq)
+        self.held.all.iter().map(|((_, seq), ())| seq)
     }
 
     /// How many messages are held. O(1).
     pub(in crate::queue) fn held_count(&self) -> usize {
-        self.batches
-            .as_ref()
-            .map_or(0, |batches| batches.held.len())
+        self.held.all.len()
     }
 
     /// Number of open batches. O(1).

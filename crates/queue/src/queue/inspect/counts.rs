@@ -52,6 +52,7 @@ impl Queue {
             + self.store.memory_bytes()
             + self.ids.memory_bytes()
             + self.waiting.memory_bytes()
+            + self.held.memory_bytes()
             + self.first_dues.memory_bytes()
             + self.groups.memory_bytes()
             // About two words for each record in the order of its group, at the

@@ -51,6 +51,8 @@ pub enum Code {
     Moved,
     /// One of its limits has no room for it.
     Limit,
+    /// It waits for a signal.
+    Parked,
 }
 
 impl Code {
@@ -75,6 +77,7 @@ impl Code {
             Code::BatchOpen => "batch-open",
             Code::Moved => "moved",
             Code::Limit => "limit",
+            Code::Parked => "parked",
         }
     }
 }
@@ -111,6 +114,18 @@ impl Explanation {
         self.by = by.map(Into::into);
         self
     }
+}
+
+fn explain_parked(message: &Message, now: Millis) -> Explanation {
+    let until = message.parked_until();
+    let why = match until {
+        Some(at) => format!(
+            "It waits for a signal, for {} ms at most.",
+            at.saturating_sub(now)
+        ),
+        None => "It waits for a signal.".into(),
+    };
+    Explanation::new(Code::Parked, why).until(until)
 }
 
 impl Queue {
@@ -164,6 +179,7 @@ impl Queue {
                 Explanation::new(Code::Dead, why).by(stays.map(|(_, key)| key))
             }
             State::Cancelled => Explanation::new(Code::Cancelled, "It was cancelled."),
+            State::Held if message.is_parked() => explain_parked(message, now),
             State::Held => self.explain_held(message),
         })
     }

@@ -170,10 +170,7 @@ impl Queue {
             State::Finished => records(StoredState::Finished),
             State::Dead => records(StoredState::Dead),
             State::Cancelled => records(StoredState::Cancelled),
-            State::Held => {
-                let held = self.batches().map(|batches| &batches.held);
-                held.into_iter().map(|index| keys(index, range)).collect()
-            }
+            State::Held => vec![keys(&self.held.all, range)],
         };
         Walk {
             queue: self,

@@ -1,11 +1,12 @@
 //! ACKSEND: finishes a delivery and sends what follows from it, all or nothing.
 
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 use crate::error::Error;
 use crate::message::id::NameHasher;
 use crate::message::Choices;
-use crate::op::{AckSend, Done, Moment, Send};
+use crate::op::{AckSend, Done, Moment, Send, Sent};
 use crate::queue::batches::rings::Rings;
 use crate::queue::batches::Hold;
 use crate::queue::ops::send::IdUse;
@@ -113,8 +114,12 @@ impl Queue {
             }
             self.settle_reruns(now);
         }
-        let sends = op.sends.iter();
-        let sent = sends.map(|send| self.send_unchecked(send, now)).collect();
+        let mut sent = SmallVec::with_capacity(op.sends.len() + op.signals.len());
+        sent.extend(op.sends.iter().map(|send| self.send_unchecked(send, now)));
+        for signal in &op.signals {
+            let is_there = self.signal(&signal.id, &signal.text, now);
+            sent.push(Sent::Signaled(is_there));
+        }
         if let Some(batch) = kept {
             self.let_batch_close(batch, now);
         }

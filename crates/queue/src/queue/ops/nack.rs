@@ -87,6 +87,7 @@ impl Queue {
         let outcome = match nack.kind {
             NackKind::Silent => Return::Uncounted,
             NackKind::Snooze(ms) => Return::Snoozed(now.saturating_add(ms).min(MAX_EXACT)),
+            NackKind::Park(park) => Return::Parked(park),
             NackKind::Fatal => Return::Dies(Reason::Rejected),
             _ if spent => Return::Dies(Reason::Retries),
             NackKind::Delay(delay) => Return::Waits(now.saturating_add(delay).min(MAX_EXACT)),

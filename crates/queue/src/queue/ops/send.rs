@@ -193,7 +193,12 @@ impl Queue {
             self.use_limits();
         }
         let group = message.group;
+        let park = choices.park().filter(|_| hold == Hold::Free);
         let keys = match hold {
+            Hold::Free if park.is_some() => {
+                message.stored = StoredState::Held;
+                None
+            }
             Hold::Free => Some(IndexKeys::begin(seq, &mut message, self.settings.ttl, now)),
             Hold::By(_) | Hold::Dies(_) => {
                 message.stored = StoredState::Held;
@@ -211,8 +216,12 @@ impl Queue {
             self.ids.insert(&self.store, seq);
         }
         self.note_sent(seq, now);
-        if let Some(batching) = batching {
+        if let Some(batching) = batching.filter(|batching| batching.is_of_batches()) {
             self.enter_batches(seq, batching, hold);
+        }
+        if let Some(park) = park {
+            self.park(seq, park, now);
+            self.refresh(group, now, self.join(now));
         }
         let is_late = match &keys {
             Some(keys) => keys.has_expired(now),

@@ -192,7 +192,8 @@ impl<'a> Rebuild<'a> {
                     term.until = shift.time(term.until);
                 }
                 // The time of sending of held messages does not move by itself.
-                if message.stored == StoredState::Held && message.has_given_id() {
+                let is_held = message.stored == StoredState::Held && !message.is_parked();
+                if is_held && message.has_given_id() {
                     first_sent = first_sent.or(Some(message.sent_at));
                 }
                 first_sent = first_sent.map(|at| shift.time(at));

@@ -145,13 +145,17 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
                 of_kind.insert(seq, ());
             }
             queue.batches.get_or_insert_default();
-            queue.index_held(seq, part.batch);
+            queue.enter_held_by(seq, part.batch);
         }
         if let Some(batches) = &mut queue.batches {
             batches.released.push_back(released);
         }
     }
     for (seq, ()) in left.iter() {
+        if queue.store.get(seq).is_some_and(Message::is_parked) {
+            queue.enter_park(seq);
+            continue;
+        }
         let on_fail = on_fail_of(queue, seq)?;
         let message = queue.store.get(seq);
         let after = message.and_then(Message::after);
@@ -227,7 +231,6 @@ pub(super) fn told(batches: Option<&Batches>) -> String {
             all.collect::<Vec<_>>(),
             batches.open.iter().collect::<Vec<_>>(),
             batches.members.all(),
-            batches.held.iter().collect::<Vec<_>>(),
             &batches.touched,
             released.collect::<Vec<_>>(),
         )

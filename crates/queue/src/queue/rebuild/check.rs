@@ -158,9 +158,13 @@ pub fn message(
     marks: Marks,
     last_receipt: Receipt,
 ) -> Checked {
-    exact(message.due)?;
-    exact(message.sent_at)?;
     let stored = message.stored;
+    let is_parked = message.is_parked();
+    match is_parked {
+        true => time_or_never(Some(message.due))?,
+        false => exact(message.due)?,
+    }
+    exact(message.sent_at)?;
     ensure(
         !marks.redriving || stored == StoredState::Dead,
         "a redriven message must be dead",
@@ -171,7 +175,9 @@ pub fn message(
         !marks.purged || may_count,
         "a purged message must be running, or in retry in a group",
     )?;
-    if stored == StoredState::Held {
+    if is_parked {
+        exact(message.held_since())?;
+    } else if stored == StoredState::Held {
         let (failures, attempt) = (message.failures(), message.history.attempt());
         ensure(
             message.after().is_some() && failures == 0 && attempt == 0,
@@ -215,6 +221,10 @@ pub fn message(
         },
         "a message must have an end time if it has ended, and otherwise none",
     )?;
+    if let Some(signal) = message.left().and_then(|left| left.signal()) {
+        exact(signal.during)?;
+        ensure(!stored.is_ended(), "a message that has ended has a signal")?;
+    }
     if let Some(rerun) = message.rerun() {
         self::rerun(rerun)?;
         ensure(

@@ -101,13 +101,17 @@ impl Shift {
             false => self.time(at),
         };
         // A generated id is computed from this time. The held messages are in its order.
-        if message.has_given_id() && message.stored != StoredState::Held {
+        let is_parked = message.is_parked();
+        if message.has_given_id() && (message.stored != StoredState::Held || is_parked) {
             message.sent_at = self.time(message.sent_at);
         }
         if point.is_some() && matches!(message.history, History::Once { .. }) {
             message.extension_mut();
         }
-        message.due = base(message.due);
+        message.due = match is_parked {
+            true => self.time(message.due),
+            false => base(message.due),
+        };
         if let History::Full(ext) = &mut message.history {
             for at in [&mut ext.due_at, &mut ext.score_base, &mut ext.ttl_base] {
                 *at = base(*at);

@@ -70,7 +70,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         let own = records.own.as_deref().unwrap_or(&none);
         let own = [&own.finished, &own.cancelled].map(|own| [&own.by_time, &own.by_end]);
         (
-            format!("{:?}", (&queue.expiring, line, batches)),
+            format!("{:?}", (&queue.expiring, &queue.held, line, batches)),
             format!(
                 "{:?}",
                 ([&records.finished, &records.dead, &records.cancelled], own),

@@ -67,6 +67,7 @@ fn an_acksend_into_it_is_refused_although_a_message_leaves() {
     set(&mut b, true);
     let moment = Moment::at_ms(b.now);
     let next = |send| AckSend {
+        signals: Vec::new(),
         receipt: Some(receipt),
         result: None,
         sends: vec![send],

@@ -17,6 +17,8 @@ mod model;
 mod named_batches;
 mod ops;
 mod order;
+mod parks;
+
 mod plan;
 mod properties;
 mod purge;

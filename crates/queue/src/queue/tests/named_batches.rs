@@ -20,6 +20,7 @@ pub fn with(
 ) -> Send<'static> {
     let bytes = |name: &str| Box::from(name.as_bytes());
     let batching = Batching {
+        park: None,
         batch: batch.map(bytes),
         after: after.map(|(name, on_fail)| After {
             batch: bytes(name),

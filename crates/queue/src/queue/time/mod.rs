@@ -23,6 +23,7 @@ use crate::{GroupIx, Millis, Seq, IS_SMALL, NEVER};
 enum Event {
     LeaseEnd,
     Expiry,
+    ParkEnd,
     Due,
     PauseEnd,
     GroupWake,
@@ -54,7 +55,7 @@ const MOST_FIRES: u64 = 1_000_000;
 /// In a burst, at least this many messages of one kind are due and not promoted.
 const BURST: usize = if IS_SMALL { 3 } else { 256 };
 
-/// Maximum number of leases that one operation ends, so that it does not hold the
+/// Maximum number of leases and waits that one operation ends, so that it does not hold the
 /// server. The timer processes the others.
 const MOST_ENDED: u64 = 4096;
 
@@ -190,9 +191,10 @@ impl Queue {
             let lease = self.leases.first_end().map(|(at, _)| (at, Event::LeaseEnd));
             let expiry = self.expiring.first();
             let expiry = expiry.map(|((at, _), ())| (at, Event::Expiry));
+            let park = self.held.first_end().map(|(at, _)| (at, Event::ParkEnd));
             let fire = self.next_fire(fires).map(|at| (at, Event::Fire));
             let release = self.has_released().then_some((self.last, Event::Release));
-            match release.or(lease.into_iter().chain(expiry).chain(fire).min()) {
+            match release.or([lease, expiry, park, fire].into_iter().flatten().min()) {
                 Some((at, event)) if at <= now => {
                     self.last = self.last.max(at);
                     self.admit_plain(at);
@@ -213,13 +215,16 @@ impl Queue {
     #[cold]
     pub(super) fn catch_up_with(&mut self, now: Millis) {
         let mut progress = Progress::default();
-        while let Some((at, _)) = self.leases.first_end().filter(|(at, _)| *at <= now) {
-            if progress.steps == MOST_ENDED || self.tells_many() {
+        while progress.steps < MOST_ENDED && !self.tells_many() {
+            let lease = self.leases.first_end().map(|(at, _)| (at, Event::LeaseEnd));
+            let park = self.held.first_end().map(|(at, _)| (at, Event::ParkEnd));
+            let next = lease.into_iter().chain(park).min();
+            let Some((at, event)) = next.filter(|(at, _)| *at <= now) else {
                 break;
-            }
+            };
             self.last = self.last.max(at);
             self.admit_plain(at);
-            self.step(at, Event::LeaseEnd, MOST_ENDED, &mut progress);
+            self.step(at, event, MOST_ENDED, &mut progress);
         }
         while let Some((at, _)) = self.next_limit_time().filter(|(at, _)| *at <= now) {
             if progress.steps == MOST_ENDED {
@@ -250,6 +255,7 @@ impl Queue {
         let candidates = [
             (self.leases.first_end().map(|(at, _)| at), Event::LeaseEnd),
             (self.expiring.first().map(|(key, ())| key.0), Event::Expiry),
+            (self.held.first_end().map(|(at, _)| at), Event::ParkEnd),
             (self.waiting.next_promotion().map(|(at, _)| at), Event::Due),
             (self.paused_until.filter(|at| *at != NEVER), Event::PauseEnd),
             (self.groups.next_wake().map(|(at, _)| at), Event::GroupWake),
@@ -307,6 +313,10 @@ impl Queue {
             Event::Expiry => {
                 ticked.expired += 1;
                 self.expire_next(at, None);
+            }
+            Event::ParkEnd => {
+                ticked.due += 1;
+                self.end_park(at);
             }
             Event::Due => self.promote_all(at, most, progress),
             Event::PauseEnd => self.paused_until = None,

@@ -9,8 +9,8 @@ mod values;
 use super::{
     ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, FETCH_MORE,
     FIND_DO, GRACE, GROUP_SET, HOLDS, LIMIT, MESSAGES, MOVED, NACK, PAUSE, PAUSE_SCHEDULE, PURGE,
-    PURGE_SOME, REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, TAKEN_IDS, TICK, TOUCH,
-    UNSCHEDULE, UPDATE,
+    PURGE_SOME, REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, SIGNAL, TAKEN_IDS, TICK,
+    TOUCH, UNSCHEDULE, UPDATE,
 };
 use crate::codec::options::{changes, due, limit_rule, rate};
 use crate::codec::wire::Reader;
@@ -102,6 +102,10 @@ pub fn read<'a>(
         UPDATE => Op::Update {
             id: name(reader.bytes()?)?,
             payload: reader.rest().into(),
+        },
+        SIGNAL => Op::Signal {
+            id: name(reader.bytes()?)?,
+            text: note(reader.rest())?,
         },
         REDRIVE => Op::Redrive(match has(0) {
             true => Redrive::Ids(ids(reader)?),

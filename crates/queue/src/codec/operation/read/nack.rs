@@ -1,9 +1,12 @@
 //! Reads a NACK.
 
+use std::num::NonZeroU64;
+
 use super::values::{exact, note, positive, receipts};
 use crate::codec::operation::more_of_nack;
 use crate::codec::wire::Reader;
 use crate::limits::{ensure, Invalid};
+use crate::message::after::Park;
 use crate::op::{NackKind, NackPause, Paused};
 use crate::Op;
 
@@ -32,14 +35,25 @@ pub fn nack<'a>(reader: &mut Reader<'a>, flags: u8, time_us: u64) -> Result<Op<'
         }),
         None => None,
     };
-    let is_snooze = more & more_of_nack::SNOOZE != 0;
-    let kind = match flags >> 2 & 3 {
-        2 if is_snooze => NackKind::Snooze(positive(reader)?),
-        _ if is_snooze => return Err(Invalid("a NACK that snoozes must be of the silent kind")),
-        0 => NackKind::Backoff,
-        1 => NackKind::Delay(exact(reader)?),
-        2 => NackKind::Silent,
-        _ => NackKind::Fatal,
+    let kind = match (
+        flags >> 2 & 3,
+        more & (more_of_nack::SNOOZE | more_of_nack::PARK),
+    ) {
+        (2, more_of_nack::SNOOZE) => NackKind::Snooze(positive(reader)?),
+        (2, more_of_nack::PARK) => NackKind::Park(Park {
+            ms: NonZeroU64::new(exact(reader)?),
+        }),
+        (kind, 0) => match kind {
+            0 => NackKind::Backoff,
+            1 => NackKind::Delay(exact(reader)?),
+            2 => NackKind::Silent,
+            _ => NackKind::Fatal,
+        },
+        _ => {
+            return Err(Invalid(
+                "a NACK that snoozes or parks must be of the silent kind, and do one of them",
+            ))
+        }
     };
     Ok(Op::Nack {
         receipts,

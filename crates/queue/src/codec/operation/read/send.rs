@@ -2,11 +2,11 @@
 
 use smallvec::{smallvec, SmallVec};
 
-use super::values::name;
+use super::values::{name, note, positive};
 use crate::codec::options::{due, rule, send_options, OfSend};
 use crate::codec::wire::Reader;
 use crate::limits::{self, ensure, Invalid};
-use crate::op::{AckSend, NewSchedule, Send};
+use crate::op::{AckSend, NewSchedule, Send, Signal};
 use crate::schedule::Limits;
 
 /// Reads a SEND.
@@ -89,6 +89,17 @@ pub fn ack_send<'a>(
         receipt.is_some() || result.is_none(),
         "the result of an ACKSEND needs a receipt",
     )?;
+    let count = match flags & 4 {
+        0 => 0,
+        _ => positive(reader)?,
+    };
+    let mut signals = Vec::new();
+    for _ in 0..count {
+        signals.push(Signal {
+            id: name(reader.bytes()?)?,
+            text: note(reader.bytes()?)?,
+        });
+    }
     let mut sends = Vec::new();
     while !reader.is_at_end() {
         let mut body = Reader::new(reader.bytes()?);
@@ -105,6 +116,7 @@ pub fn ack_send<'a>(
         receipt,
         result,
         sends,
+        signals,
     })
 }
 

@@ -9,7 +9,7 @@ use crate::message::body::Content;
 use crate::message::errors::{Errors, FailedAttempt};
 use crate::message::extension::{Extension, Texts};
 use crate::message::history::History;
-use crate::message::left::Left;
+use crate::message::left::{Left, Signal};
 use crate::message::rerun::Rerun;
 use crate::message::state::{Reason, StoredState};
 use crate::message::Message;
@@ -83,6 +83,15 @@ pub fn message(
             let rerun = read_rerun(reader)?;
             let left = &mut ext.texts_mut().left;
             Left::change(left, |more| more.rerun = Some(Box::new(rerun)));
+        }
+        if bits & extra::SIGNAL != 0 {
+            let signal = Signal {
+                text: reader.bytes()?.into(),
+                during: reader.number()?,
+            };
+            limits::note(&signal.text)?;
+            let left = &mut ext.texts_mut().left;
+            Left::change(left, |more| more.signal = Some(signal));
         }
         is_point = bits & extra::POINT != 0;
         let apart = extra::FIRST_SENT | extra::BATCH | extra::POINT;

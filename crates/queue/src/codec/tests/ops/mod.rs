@@ -3,6 +3,7 @@
 mod options;
 
 use std::borrow::Cow;
+use std::num::NonZeroU64;
 
 use proptest::collection::vec;
 use proptest::option;
@@ -11,6 +12,7 @@ use proptest::sample::select;
 use smallvec::SmallVec;
 
 use crate::dead_letters::{Moved, Stays};
+use crate::message::after::Park;
 use crate::message::state::State;
 use crate::op::*;
 use crate::schedule::recurrence::Recurrence;
@@ -160,15 +162,18 @@ fn ack_send(scale: Scale) -> impl Strategy<Value = AckSend<'static>> {
         }
         sends
     });
+    let signal = (scale.name(), text()).prop_map(|(id, text)| Signal { id, text });
     let parts = (
         option::weighted(0.8, scale.receipt()),
         option::of(text()),
         sends,
+        vec(signal, 0..3),
     );
-    parts.prop_map(|(receipt, result, sends)| AckSend {
+    parts.prop_map(|(receipt, result, sends, signals)| AckSend {
         receipt,
         result: result.filter(|_| receipt.is_some()),
         sends,
+        signals,
     })
 }
 
@@ -178,6 +183,9 @@ fn nack(scale: Scale) -> impl Strategy<Value = Op<'static>> {
         1 => scale.ms().prop_map(NackKind::Delay),
         1 => Just(NackKind::Silent),
         1 => scale.some().prop_map(NackKind::Snooze),
+        1 => option::of(scale.some()).prop_map(|ms| NackKind::Park(Park {
+            ms: ms.and_then(NonZeroU64::new),
+        })),
         1 => Just(NackKind::Fatal),
     ];
     let pause = (select(vec![Paused::Group, Paused::Queue]), scale.some());
@@ -337,6 +345,7 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         2 => ids().prop_map(|ids| Op::Cancel { ids }),
         2 => (name(), due(scale)).prop_map(|(id, due)| Op::Reschedule { id, due }),
         2 => (name(), text()).prop_map(|(id, payload)| Op::Update { id, payload }),
+        3 => (name(), text()).prop_map(|(id, text)| Op::Signal { id, text }),
         1 => ids().prop_map(|ids| Op::Redrive(Redrive::Ids(ids))),
         2 => prop_oneof![1..5u64, Just(u64::MAX)].prop_map(|n| Op::Redrive(Redrive::Oldest(n))),
         2 => (option::of(select(State::ALL.to_vec())), maybe())

@@ -10,7 +10,7 @@ use proptest::sample::select;
 use super::{text, Scale};
 use crate::dead_letters::DeadTo;
 use crate::limits::MAX_ERRORS;
-use crate::message::after::{After, Batching, Counts, OnFail};
+use crate::message::after::{After, Batching, Counts, OnFail, Park};
 use crate::message::limited::Limited;
 use crate::message::score::Score;
 use crate::message::{Choices, RareChoices};
@@ -140,7 +140,8 @@ fn batching(scale: Scale) -> impl Strategy<Value = Option<Box<Batching>>> {
         option::weighted(0.7, scale.name()),
         option::weighted(0.5, scale.name()),
     );
-    (names, on_fail).prop_map(|((batch, after), on_fail)| {
+    let park = option::weighted(0.3, option::of(scale.some()));
+    (names, on_fail, park).prop_map(|((batch, after), on_fail, park)| {
         let batching = Batching {
             batch: batch.map(|name| name.into_owned().into()),
             after: after.map(|name| After {
@@ -148,8 +149,11 @@ fn batching(scale: Scale) -> impl Strategy<Value = Option<Box<Batching>>> {
                 on_fail,
                 counts: Counts::default(),
             }),
+            park: park.map(|ms| Park {
+                ms: ms.and_then(NonZeroU64::new),
+            }),
         };
-        let is_any = batching.batch.is_some() || batching.after.is_some();
+        let is_any = batching.is_of_batches() || batching.park.is_some();
         (is_any && !batching.is_after_itself()).then(|| Box::new(batching))
     })
 }

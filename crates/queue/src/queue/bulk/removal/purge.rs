@@ -107,6 +107,9 @@ impl Queue {
         self.discard_series(in_step);
         self.discard_index(others);
         self.discard_index(ends);
+        for index in std::mem::take(&mut self.held).into_indexes() {
+            self.discard_index(index);
+        }
         if let Some(batches) = self.batches.take() {
             self.discard_batches(*batches);
         }

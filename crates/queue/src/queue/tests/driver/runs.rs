@@ -139,7 +139,7 @@ pub fn run_lagging(plan: &Plan, most: u64) {
                 rare.batching = None;
             });
         }
-        if let RandomOp::AckSend(_, messages) = &mut op {
+        if let RandomOp::AckSend(_, messages, _) = &mut op {
             messages.iter_mut().for_each(|new_message| {
                 new_message.choices.ttl = None;
                 new_message.choices.rare = None;

@@ -35,6 +35,8 @@ pub struct Seen {
     after: Option<(Vec<u8>, Counts)>,
     /// Payload bytes of what waits for the end of its run, and since when.
     rerun: Option<(usize, Millis)>,
+    parked_since: Option<Millis>,
+    signal: Option<Vec<u8>>,
 }
 
 fn seen_of_queue(queue: &Queue, seq: Seq, message: &Message, now: Millis) -> Seen {
@@ -65,6 +67,8 @@ fn seen_of_queue(queue: &Queue, seq: Seq, message: &Message, now: Millis) -> See
         rerun: message
             .rerun()
             .map(|rerun| (rerun.payload.len(), rerun.first_at)),
+        parked_since: message.is_parked().then(|| message.held_since()),
+        signal: message.signal().map(Into::into),
     }
 }
 
@@ -93,13 +97,17 @@ pub fn seen_of_model(model: &Model) -> Vec<Seen> {
         reason: m.reason,
         batch: batch_of(&m.choices).map(Into::into),
         after: after_of(&m.choices).map(|after| match m.stored {
-            StoredState::Held => (after.batch.to_vec(), model.counts(&after.batch)),
+            StoredState::Held if m.parked_at.is_none() => {
+                (after.batch.to_vec(), model.counts(&after.batch))
+            }
             _ => (after.batch.to_vec(), m.after_counts),
         }),
         rerun: m
             .rerun
             .as_ref()
             .map(|rerun| (rerun.send.payloads[0].len(), rerun.first_at)),
+        parked_since: m.parked_at,
+        signal: m.signal.as_ref().map(|(text, _)| text.clone()),
     };
     model.msgs.iter().map(seen).collect()
 }

@@ -46,7 +46,8 @@ impl Model {
     fn held_by(&self, batch: &[u8]) -> Vec<(Seq, OnFail)> {
         let held = self.msgs.iter().filter_map(|m| {
             let after = after_of(&m.choices)?;
-            let is_held = m.stored == StoredState::Held && *after.batch == *batch;
+            let is_held = m.stored == StoredState::Held && m.parked_at.is_none();
+            let is_held = is_held && *after.batch == *batch;
             let goes = self.going.iter().any(|going| going.seq == m.seq);
             (is_held && !goes).then_some((m.seq, after.on_fail))
         });
@@ -120,7 +121,9 @@ impl Model {
         while at < reached.len() {
             for m in self.msgs.iter().filter(|m| Some(m.seq) != replaced) {
                 let next = after_of(&m.choices).map(|after| after.batch.to_vec());
-                let is_edge = m.stored == StoredState::Held && m.in_batch(&reached[at]);
+                let is_edge = m.stored == StoredState::Held
+                    && m.parked_at.is_none()
+                    && m.in_batch(&reached[at]);
                 if let Some(next) = next.filter(|next| is_edge && !reached.contains(next)) {
                     reached.push(next);
                 }
@@ -180,23 +183,18 @@ impl Model {
             let Some(Going { seq, dies, counts }) = self.going.pop_front() else {
                 return;
             };
-            let now = self.now;
             let of_seq = self.msgs.iter_mut().find(|m| m.seq == seq);
-            let Some(m) = of_seq.filter(|m| m.stored == StoredState::Held) else {
+            let is_held =
+                |m: &&mut super::Msg| m.stored == StoredState::Held && m.parked_at.is_none();
+            let Some(m) = of_seq.filter(is_held) else {
                 continue;
             };
             m.after_counts = counts;
-            if dies {
-                self.die(seq, Reason::Batch);
-            } else {
-                m.is_point &= m.due >= now;
-                m.due = m.due.max(now);
-                m.due_at = m.due;
-                m.ttl_base = m.due;
-                m.stored = match m.due > now {
-                    true => StoredState::Delayed,
-                    false => StoredState::Due,
-                };
+            let park = m.choices.park().filter(|_| m.signal.is_none());
+            match park {
+                _ if dies => self.die(seq, Reason::Batch),
+                Some(park) => self.park(seq, park),
+                None => self.let_go(seq),
             }
             self.line_up(0);
         }

@@ -37,11 +37,13 @@ impl Model {
             return false;
         };
         let m = self.msg_mut(seq);
-        m.due = due.from(now);
-        m.due_at = m.due;
-        m.score_base = m.due;
-        m.ttl_base = m.due;
-        m.is_point = due == DueTime::At(m.due);
+        m.due_at = due.from(now);
+        m.score_base = m.due_at;
+        m.ttl_base = m.due_at;
+        m.is_point = due == DueTime::At(m.due_at);
+        if m.parked_at.is_none() {
+            m.due = m.due_at;
+        }
         m.stored = match m.due > now {
             _ if m.stored == StoredState::Held => StoredState::Held,
             false => StoredState::Due,

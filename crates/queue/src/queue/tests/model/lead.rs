@@ -13,13 +13,15 @@ impl Model {
         for m in &mut self.msgs {
             let point = m.is_point.then_some(m.ttl_base);
             let base = |at: Millis| if Some(at) == point { at } else { at - by };
-            for at in [
-                &mut m.due,
-                &mut m.due_at,
-                &mut m.score_base,
-                &mut m.ttl_base,
-            ] {
+            m.due = match m.parked_at {
+                Some(_) => back(m.due),
+                None => base(m.due),
+            };
+            for at in [&mut m.due_at, &mut m.score_base, &mut m.ttl_base] {
                 *at = base(*at);
+            }
+            if let Some(parked_at) = &mut m.parked_at {
+                *parked_at -= by;
             }
             m.ended_at = back(m.ended_at);
             for failed in &mut m.errors {
@@ -32,7 +34,7 @@ impl Model {
             m.old_end = m.old_end.map(back);
             if m.is_given {
                 m.first_sent_at -= by;
-                if m.stored != StoredState::Held {
+                if m.stored != StoredState::Held || m.parked_at.is_some() {
                     m.sent_at -= by;
                 }
             }

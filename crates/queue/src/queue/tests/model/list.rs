@@ -14,7 +14,7 @@ impl Model {
         let mut listed: Vec<&Msg> = self.msgs.iter().filter(is_it).collect();
         listed.sort_by_key(|m| match m.stored {
             StoredState::Delayed | StoredState::Due | StoredState::Retry => (m.due, m.seq),
-            StoredState::Held => (m.sent_at, m.seq),
+            StoredState::Held => (m.parked_at.unwrap_or(m.sent_at), m.seq),
             StoredState::Running => (m.lease_until, m.receipt),
             StoredState::Finished | StoredState::Dead | StoredState::Cancelled => {
                 (m.ended_at, m.seq)

@@ -12,6 +12,7 @@ mod give;
 mod lead;
 mod line;
 mod list;
+mod park;
 mod rerun;
 mod send;
 mod settle;
@@ -80,6 +81,10 @@ pub struct Msg {
     pub after_counts: Counts,
     /// What waits for the end of its run.
     pub rerun: Option<Rerun>,
+    /// Since when it is parked. Its `due` is then the end of that.
+    pub parked_at: Option<Millis>,
+    /// The last signal, and the receipt of the delivery that was running then.
+    pub signal: Option<(Vec<u8>, Receipt)>,
 }
 
 impl Msg {
@@ -284,6 +289,7 @@ impl Model {
             }
             Op::Reschedule { id, due } => Ok(Done::Flag(self.reschedule(id, *due))),
             Op::Update { id, payload } => self.update(id, payload).map(Done::Flag),
+            Op::Signal { id, text } => Ok(Done::Flag(self.signal(id, text))),
             Op::Redrive(which) => {
                 let count = self.redrive(which);
                 if matches!(which, Redrive::Oldest(_)) {

@@ -35,6 +35,10 @@ impl Model {
             }
             after.line_up(after.ticket);
         }
+        for signal in &op.signals {
+            let is_there = after.signal(&signal.id, &signal.text);
+            all.push(Sent::Signaled(is_there));
+        }
         after.kept_open = None;
         *self = after;
         Ok(Done::AckSent(Some(all)))
@@ -115,6 +119,12 @@ impl Model {
             m.first_sent_at = first_sent_at;
             let is_late = self.expiry(seq).is_some_and(|at| at <= self.now);
             self.hold_if_after(seq, !is_late);
+            let m = self.msgs.iter().find(|m| m.seq == seq);
+            let is_free = |m: &&Msg| m.stored.is_pending() && m.stored != StoredState::Held;
+            let park = m.filter(is_free).and_then(|m| m.choices.park());
+            if let Some(park) = park.filter(|_| !is_late) {
+                self.park(seq, park);
+            }
             if is_late {
                 self.die(seq, Reason::Expired);
             }
@@ -193,6 +203,8 @@ impl Model {
             reason: None,
             after_counts: Counts::default(),
             rerun: None,
+            parked_at: None,
+            signal: None,
         });
         seq
     }

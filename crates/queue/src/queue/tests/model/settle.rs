@@ -1,6 +1,7 @@
 //! Model of ACK, NACK, TOUCH, lease timeouts and the end of messages.
 
 use super::Model;
+use crate::message::after::Park;
 use crate::message::errors::FailedAttempt;
 use crate::message::state::{Reason, StoredState};
 use crate::op::{NackKind, NackPause, Paused};
@@ -19,6 +20,8 @@ pub(super) enum Back {
     Uncounted,
     /// Not counted, and delayed for this many ms.
     Snoozed(Millis),
+    /// Not counted, and waits for a signal.
+    Parked(Park),
     /// Rejected: it dies.
     Rejected,
 }
@@ -68,7 +71,10 @@ impl Model {
         let dragged = self.dragged_along(&named);
         self.totals.nacked += named.len() as u64;
         for seq in &named {
-            if !matches!(kind, NackKind::Silent | NackKind::Snooze(_)) {
+            if !matches!(
+                kind,
+                NackKind::Silent | NackKind::Snooze(_) | NackKind::Park(_)
+            ) {
                 self.keep_error(*seq, error.unwrap_or_default());
             }
             match kind {
@@ -79,6 +85,7 @@ impl Model {
                 NackKind::Delay(ms) => self.come_back(*seq, Back::Failed(Some(ms))),
                 NackKind::Silent => self.come_back(*seq, Back::Uncounted),
                 NackKind::Snooze(ms) => self.come_back(*seq, Back::Snoozed(ms)),
+                NackKind::Park(park) => self.come_back(*seq, Back::Parked(park)),
                 NackKind::Fatal => self.come_back(*seq, Back::Rejected),
             }
         }
@@ -237,7 +244,7 @@ impl Model {
         let m = self.msg_mut(seq);
         match back {
             Back::Uncounted => m.attempt -= 1,
-            Back::Snoozed(_) => {
+            Back::Snoozed(_) | Back::Parked(_) => {
                 m.attempt -= 1;
                 m.snoozed = true;
             }
@@ -259,8 +266,14 @@ impl Model {
             return self.die(seq, Reason::Expired);
         }
         let m = self.msg_mut(seq);
-        m.receipt = 0;
+        let receipt = std::mem::take(&mut m.receipt);
         m.old_end = None;
+        if let Back::Parked(park) = back {
+            if self.park_after(seq, receipt, park) {
+                return;
+            }
+        }
+        let m = self.msg_mut(seq);
         if let Back::Snoozed(ms) = back {
             m.due = now + ms;
             m.due_at = m.due;
@@ -307,6 +320,10 @@ impl Model {
         m.stored = stored;
         m.receipt = 0;
         m.ended_at = now;
+        m.signal = None;
+        if m.parked_at.take().is_some() {
+            m.due = m.due_at;
+        }
         self.member_ended(seq, stored);
         if self.end_for_rerun(seq) {
             return;

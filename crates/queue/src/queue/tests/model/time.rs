@@ -14,6 +14,7 @@ use crate::{Error, Millis, NEVER};
 enum Event {
     LeaseEnd(u64),
     Expiry(u64),
+    ParkEnd(u64),
     Due(u64),
     PauseEnd,
     GroupPauseEnd(usize),
@@ -127,7 +128,11 @@ impl Model {
                     let at = m.ended_at + self.settings.dead_retain;
                     events.push((at, Event::Prune(m.ended_at, m.seq)));
                 }
-                StoredState::Dead | StoredState::Due | StoredState::Held => {}
+                StoredState::Held => {
+                    let at = self.park_end(m.seq);
+                    events.extend(at.map(|at| (at, Event::ParkEnd(m.seq))));
+                }
+                StoredState::Dead | StoredState::Due => {}
             }
             if m.stored.is_pending() {
                 let at = self.expiry(m.seq);
@@ -168,6 +173,10 @@ impl Model {
                 self.time_out(seq, backs_off);
             }
             Event::Expiry(seq) => self.die(seq, Reason::Expired),
+            Event::ParkEnd(seq) => {
+                self.ticked.due += 1;
+                self.unpark(seq);
+            }
             Event::Due(seq) => {
                 self.ticked.due += 1;
                 self.msg_mut(seq).stored = StoredState::Due;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Name, NewMessage, RandomOp, When, START};
 use crate::op::{
-    AckSend, DueTime, Fetch, NewSchedule, Op, Piecemeal, Receipts, Redrive, Removal, Send,
+    AckSend, DueTime, Fetch, NewSchedule, Op, Piecemeal, Receipts, Redrive, Removal, Send, Signal,
 };
 use crate::queue::tests::model::Model;
 use crate::schedule::recurrence::Recurrence;
@@ -118,7 +118,7 @@ impl RandomOp {
             RandomOp::Send(_, new_message) | RandomOp::Schedule { new_message, .. } => {
                 new_message.choices.rare = None
             }
-            RandomOp::AckSend(_, messages) => {
+            RandomOp::AckSend(_, messages, _) => {
                 messages
                     .iter_mut()
                     .for_each(|new_message| new_message.choices.rare = None);
@@ -161,7 +161,14 @@ impl RandomOp {
                 receipts: receipts(back, model),
                 result: None,
             },
-            RandomOp::AckSend(back, letters) => Op::AckSend(AckSend {
+            RandomOp::AckSend(back, letters, signal) => Op::AckSend(AckSend {
+                signals: signal
+                    .iter()
+                    .map(|name| Signal {
+                        id: id(*name, model),
+                        text: bytes(2).into(),
+                    })
+                    .collect(),
                 receipt: back.map(|back| receipts(&[back], model)[0]),
                 result: None,
                 sends: letters
@@ -201,6 +208,10 @@ impl RandomOp {
             RandomOp::Update(name, size) => Op::Update {
                 id: id(*name, model),
                 payload: bytes(*size).into(),
+            },
+            RandomOp::Signal(name, size) => Op::Signal {
+                id: id(*name, model),
+                text: bytes(*size).into(),
             },
             RandomOp::Redrive(n) => Op::Redrive(Redrive::Oldest(*n)),
             RandomOp::RedriveIds(names) => Op::Redrive(Redrive::Ids(ids(names, model))),

@@ -65,7 +65,8 @@ pub enum RandomOp {
     },
     Ack(Vec<u8>),
     /// Without a receipt, as in a queue that only receives messages.
-    AckSend(Option<u8>, Vec<NewMessage>),
+    /// The messages to send, and the one that gets a signal.
+    AckSend(Option<u8>, Vec<NewMessage>, Option<Name>),
     Nack(Vec<u8>, NackKind, Option<u8>, Option<NackPause>),
     Touch(Millis, Vec<u8>, Option<u8>),
     EndLeases(Vec<u8>),
@@ -73,6 +74,7 @@ pub enum RandomOp {
     Cancel(Vec<Name>),
     Reschedule(Name, When),
     Update(Name, u8),
+    Signal(Name, u8),
     Redrive(u64),
     RedriveIds(Vec<Name>),
     /// What a search does with the messages that it has found in a state: with this

@@ -1,20 +1,23 @@
 //! Random plans. They use few names and short times, so that their operations
 //! affect the same messages.
 
+mod held;
+
 use std::num::NonZeroU64;
 
 use proptest::collection::vec;
 use proptest::option::{of, weighted};
 use proptest::prelude::*;
 
-use super::ops::{Name, NewMessage, Plan, RandomOp, Step, When};
-use crate::message::after::{After, Batching, Counts, OnFail};
+use crate::message::after::Batching;
 use crate::message::score::Score;
 use crate::message::state::State;
 use crate::message::{Choices, RareChoices};
 use crate::op::{FindAct, GroupChanges, NackKind, NackPause, Paused};
+use crate::queue::tests::ops::{Name, NewMessage, Plan, RandomOp, Step, When};
 use crate::schedule::{Limits, Overlap};
 use crate::settings::{Backoff, Breaker, Changes, OnDead, OnRetry, Rate};
+use held::{batching, park};
 
 fn name() -> impl Strategy<Value = Name> {
     prop_oneof![(0..4u8).prop_map(Name::Given), (0..12u8).prop_map(Name::At)]
@@ -35,27 +38,6 @@ fn backoff() -> impl Strategy<Value = Backoff> {
         (1..10u64).prop_map(Backoff::Linear),
         (1..6u64).prop_map(Backoff::Exp),
     ]
-}
-
-/// BATCH, AFTER or both, of three batches.
-fn batching() -> impl Strategy<Value = Box<Batching>> {
-    let name = |number: u8| Box::from([b'x' + number]);
-    let on_fail = prop::sample::select(&OnFail::ALL[..]);
-    (of(0..3u8), weighted(0.5, 0..3u8), on_fail).prop_map(move |(batch, after, on_fail)| {
-        let batch = match after {
-            None => Some(batch.unwrap_or(0)),
-            Some(_) => batch.filter(|_| batch != after),
-        };
-        let after = after.map(|number| After {
-            batch: name(number),
-            on_fail,
-            counts: Counts::default(),
-        });
-        Box::new(Batching {
-            batch: batch.map(name),
-            after,
-        })
-    })
 }
 
 fn rare(batching: Box<Batching>) -> Box<RareChoices> {
@@ -186,6 +168,7 @@ fn nack_kind() -> impl Strategy<Value = NackKind> {
         2 => (0..30u64).prop_map(NackKind::Delay),
         2 => Just(NackKind::Silent),
         2 => (1..30u64).prop_map(NackKind::Snooze),
+        2 => park().prop_map(NackKind::Park),
         1 => Just(NackKind::Fatal),
     ]
 }
@@ -328,8 +311,8 @@ fn op(purges: u32) -> impl Strategy<Value = RandomOp> {
             .prop_map(|(n, new_message)| RandomOp::Send(n, new_message)),
         30 => fetch(),
         10 => some().prop_map(RandomOp::Ack),
-        6 => (weighted(0.8, 0..6u8), vec(new_message(), 1..4))
-            .prop_map(|(back, letters)| RandomOp::AckSend(back, letters)),
+        6 => (weighted(0.8, 0..6u8), vec(new_message(), 1..4), weighted(0.3, name()))
+            .prop_map(|(back, letters, signal)| RandomOp::AckSend(back, letters, signal)),
         14 => nack(),
         3 => (1..60u64, some(), weighted(0.3, 0..3u8))
             .prop_map(|(ms, r, note)| RandomOp::Touch(ms, r, note)),
@@ -338,6 +321,7 @@ fn op(purges: u32) -> impl Strategy<Value = RandomOp> {
         4 => vec(name(), 1..3).prop_map(RandomOp::Cancel),
         3 => (name(), when()).prop_map(|(name, when)| RandomOp::Reschedule(name, when)),
         2 => (name(), 0..4u8).prop_map(|(name, size)| RandomOp::Update(name, size)),
+        4 => (name(), 0..4u8).prop_map(|(name, size)| RandomOp::Signal(name, size)),
         2 => prop_oneof![1..4u64, Just(u64::MAX)].prop_map(RandomOp::Redrive),
         3 => vec(name(), 1..4).prop_map(RandomOp::RedriveIds),
         3 => (prop::sample::select(&State::ALL[..]), find_act(), 0..6u8, any::<bool>())

@@ -1,0 +1,39 @@
+//! The indexes of held messages: those that wait until something lets them go.
+
+use crate::{Millis, Seq, TimeIndex};
+
+/// All held messages, and when their waits end by themselves.
+#[derive(Debug, Clone, Default)]
+pub struct Held {
+    /// All of them, by the time since when they have been held.
+    pub all: TimeIndex,
+    /// Parked ones that wait for a limited time, by its end.
+    ends: TimeIndex,
+}
+
+impl Held {
+    /// Notes when the wait of a message ends by itself (Unix ms).
+    pub fn ends_at(&mut self, seq: Seq, at: Millis) {
+        self.ends.insert((at, seq), ());
+    }
+
+    /// Forgets when the wait of a message ends.
+    pub fn forget_end(&mut self, seq: Seq, at: Millis) {
+        self.ends.remove(&(at, seq));
+    }
+
+    /// The wait that ends first, and when that is (Unix ms). O(log n).
+    pub fn first_end(&self) -> Option<(Millis, Seq)> {
+        self.ends.first().map(|(key, ())| key)
+    }
+
+    /// Both indexes, to be freed.
+    pub fn into_indexes(self) -> [TimeIndex; 2] {
+        [self.all, self.ends]
+    }
+
+    /// Bytes allocated.
+    pub fn memory_bytes(&self) -> usize {
+        self.all.memory_bytes() + self.ends.memory_bytes()
+    }
+}

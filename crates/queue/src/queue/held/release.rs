@@ -1,0 +1,59 @@
+//! Letting held messages go: the one way out for all of them.
+
+use crate::index::ready_line::Join;
+use crate::message::after::Counts;
+use crate::message::state::Reason;
+use crate::message::{Choices, Message};
+use crate::queue::Queue;
+use crate::transition::Kind;
+use crate::{GroupIx, Millis, Seq};
+
+impl Queue {
+    /// Makes a message that was held due as of `at`, or at its own due time if that is
+    /// later. It is in no index.
+    pub(in crate::queue) fn let_go(&mut self, seq: Seq, at: Millis) {
+        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        self.changed();
+        self.store.with(seq, |message| {
+            let due = message.due.max(at);
+            message.set_due_at_point(message.is_due_at_point() && due == message.due);
+            let ext = message.extension_mut();
+            ext.due_at = due;
+            ext.ttl_base = due;
+            message.due = due;
+        });
+        let due = self.store.get(seq).map_or(at, |message| message.due);
+        self.note_until(seq, Kind::Released, self.last, due);
+        self.enter_pending(seq, self.last);
+        self.refresh(group, self.last, Join::by_time(at));
+    }
+
+    /// Ends the wait of a message for its batch, as of `at`. It falls due, is parked, or
+    /// dies. It is in no index.
+    pub(in crate::queue) fn let_go_of_batch(
+        &mut self,
+        seq: Seq,
+        at: Millis,
+        dies: bool,
+        counts: Counts,
+    ) {
+        self.keep_counts(seq, counts);
+        let message = self.store.get(seq);
+        let group = message.map_or(GroupIx::NONE, |m| m.group);
+        let is_signalled = message.is_some_and(|message| message.signal().is_some());
+        let park = message.and_then(Message::choices).and_then(Choices::park);
+        match park {
+            _ if dies => {
+                self.changed();
+                self.die(seq, Reason::Batch, at);
+                self.refresh(group, self.last, Join::by_time(at));
+            }
+            Some(park) if !is_signalled => {
+                self.changed();
+                self.park(seq, park, at);
+                self.refresh(group, self.last, Join::by_time(at));
+            }
+            _ => self.let_go(seq, at),
+        }
+    }
+}
