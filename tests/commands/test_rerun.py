@@ -144,6 +144,22 @@ def test_a_dead_run_holds_its_group_no_longer(r, key):
     assert [one.id for one in q.fetch("COUNT", 9, "GROUP", "g")] == [b"other", b"job"]
 
 
+def test_a_dead_run_goes_to_the_queue_of_deadto_before_the_next_one(r, key):
+    there = Queue(r, key + b"-dead")
+    q = Manual(r, key, "DEADTO", there.key, "ONDEAD", "BLOCK")
+    m = run_and_replace(q, "GROUP", "g")
+    q.nack(m.receipt, "FATAL")
+    assert [one.payload for one in there.fetch("COUNT", 9)] == [b"old"]
+    again = q.one()
+    assert (again.payload, q.len("dead"), q.len()) == (b"new", 0, 1)
+    # The key of the other queue has another type, so the dead message cannot go there.
+    r.delete(there.key)
+    r.set(there.key, "x")
+    q.send("newer", "ID", "job", "REPLACE", "RERUN")
+    q.nack(again.receipt, "FATAL")
+    assert (q.one().payload, q.len("dead")) == (b"newer", 0)
+
+
 def test_its_batch_is_not_over_in_between(q):
     q.send("old", "ID", "job", "BATCH", "b")
     q.send("last", "ID", "last", "AFTER", "b")

@@ -133,6 +133,7 @@ impl Queue {
                 continue;
             };
             letters.remember(trace);
+            self.part_with_rerun(*seq);
             self.leave_record(*seq);
             self.unhold(*seq, group);
             self.forget(*seq);
@@ -146,6 +147,7 @@ impl Queue {
             (None, _) => None,
         };
         self.dead_letters = (*letters != DeadLetters::default()).then_some(letters);
+        self.replace_those_that_stay(now);
         // Those that stay count as records from now on, and batches may have ended. The timer looks
         // after that: this operation must not let further messages die.
         self.close_batches();

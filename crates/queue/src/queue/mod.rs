@@ -147,6 +147,9 @@ pub struct Queue {
     effects: Effects,
     /// What is still to be sent before the present operation or event ends.
     reruns: Vec<rerun::Ended>,
+    /// Dead messages for the end of whose runs something waits, and that are to go to
+    /// another queue before the present command ends.
+    dead_before_rerun: Vec<Seq>,
     /// Ids whose end some client waits for.
     watched: HashSet<Box<[u8]>, NameHasher>,
     /// How the clock of the queue goes on while it is ahead of the server's.
@@ -199,6 +202,7 @@ impl Queue {
             has_own_retain: false,
             has_reruns: false,
             reruns: Vec::new(),
+            dead_before_rerun: Vec::new(),
             wake: NEVER,
             skips_fires: false,
             effects: Effects::default(),

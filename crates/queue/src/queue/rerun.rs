@@ -12,7 +12,7 @@ use crate::message::{Choices, Message};
 use crate::op::Send;
 use crate::queue::ops::send::IdUse;
 use crate::queue::Queue;
-use crate::{Millis, Seq};
+use crate::{GroupIx, Millis, Seq};
 
 /// What is sent at the end of an operation or an event.
 #[derive(Debug, Clone)]
@@ -78,19 +78,51 @@ impl Queue {
     /// Removes a message that has ended, if anything waits for that. Returns whether it
     /// did.
     pub(in crate::queue) fn end_for_rerun(&mut self, seq: Seq, stored: StoredState) -> bool {
+        if self.store.get(seq).and_then(Message::rerun).is_none() {
+            return false;
+        }
+        let told = self.effects.told.as_ref();
+        if told.is_some_and(|told| told.moving.last() == Some(&seq)) {
+            // It goes to another queue first, as a dead record.
+            self.dead_before_rerun.push(seq);
+            return false;
+        }
+        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        if !self.part_with_rerun(seq) {
+            return false;
+        }
+        if stored == StoredState::Dead {
+            self.unhold(seq, group);
+        }
+        self.forget(seq);
+        true
+    }
+
+    /// Prepares what waits for the end of a run to be sent. The caller removes the
+    /// message. Returns whether anything waits.
+    pub(in crate::queue) fn part_with_rerun(&mut self, seq: Seq) -> bool {
         let Some(rerun) = self.take_rerun(seq) else {
             return false;
         };
         if let Some(message) = self.store.get(seq) {
             let id = self.id_of(seq, message).to_box();
-            let group = message.group;
             self.reruns.push(Ended { id, rerun });
-            if stored == StoredState::Dead {
+        }
+        true
+    }
+
+    /// Replaces dead messages that were to go to another queue, and could not, by what
+    /// waits for the end of their runs.
+    pub(in crate::queue) fn replace_those_that_stay(&mut self, now: Millis) {
+        for seq in std::mem::take(&mut self.dead_before_rerun) {
+            let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+            if self.part_with_rerun(seq) {
+                self.leave_record(seq);
                 self.unhold(seq, group);
+                self.forget(seq);
+                self.refresh(group, now, self.join(now));
             }
         }
-        self.forget(seq);
-        true
     }
 
     /// Gives a message that comes back for a retry the payload and the options that wait

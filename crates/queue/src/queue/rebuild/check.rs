@@ -228,8 +228,8 @@ pub fn message(
     if let Some(rerun) = message.rerun() {
         self::rerun(rerun)?;
         ensure(
-            stored == StoredState::Running,
-            "what waits for the end of a run must be with a running message",
+            matches!(stored, StoredState::Running | StoredState::Dead),
+            "what waits for the end of a run must be with a running message, or a dead one",
         )?;
     }
     let receipt = message.receipt();
