@@ -35,6 +35,15 @@ impl Queue {
         told.map_or(0, |told| told.moving.len() as u64)
     }
 
+    /// Dead messages that are to go count as records that are kept from now on, so there may be too
+    /// many of those.
+    #[cold]
+    pub(super) fn count_moving(&mut self) {
+        if self.moving() > 0 {
+            self.wake_by(0);
+        }
+    }
+
     /// Whether there is so much to tell other keys that a slice should end.
     #[inline]
     pub fn tells_many(&self) -> bool {

@@ -367,10 +367,10 @@ impl Queue {
     }
 
     /// Takes the effects collected since the last call.
+    #[inline]
     pub fn take_effects(&mut self) -> Effects {
-        if self.moving() > 0 {
-            // They count as records that are kept from now on.
-            self.wake_by(0);
+        if self.effects.told.is_some() {
+            self.count_moving();
         }
         std::mem::take(&mut self.effects)
     }
