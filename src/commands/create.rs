@@ -1,7 +1,7 @@
 //! DQ.CREATE: creates a queue.
 
 use super::options::{
-    BACKOFF, BREAKER, DEAD_TO, ERRORS, EVENTS, LEASE, MAX_TIMEOUTS, RATE, RETRIES, SENDS, TTL,
+    BACKOFF, BREAKER, DEAD_TO, ERRORS, EVENTS, FAIR, LEASE, MAX_TIMEOUTS, RATE, RETRIES, SENDS, TTL,
 };
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -46,6 +46,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ON_DEAD,
         BREAKER,
         SENDS,
+        FAIR,
         MAX_TIMEOUTS,
         ERRORS,
         DEAD_TO,

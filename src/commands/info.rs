@@ -62,13 +62,14 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     field(reply, "oldest-due-age");
     time(reply, queue.oldest_due_age(now));
     count(reply, "errors", queue.settings().errors.into());
+    word(reply, "fair", queue.settings().fair.name());
     dead_letters(reply, queue);
     events(reply, queue, events_error);
     Ok(())
 }
 
-/// The fields that came last: `sends`, `maxtimeouts`, `oldest-due-age` and `errors`.
-const LAST: usize = 4;
+/// The fields that came last: `sends`, `maxtimeouts`, `oldest-due-age`, `errors` and `fair`.
+const LAST: usize = 5;
 
 /// The number of fields that [`content`] writes.
 const CONTENT: usize = 8;

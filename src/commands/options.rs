@@ -67,6 +67,17 @@ pub const DEAD_TO: Arg = Arg::block(
 .optional();
 /// `EVENTS stream`
 pub const EVENTS: Arg = Arg::key_of("stream").after("EVENTS").optional();
+/// `FAIR COUNT | TIME | COST`
+pub const FAIR: Arg = Arg::one_of(
+    "fair",
+    &[
+        Arg::word("count", "COUNT"),
+        Arg::word("time", "TIME"),
+        Arg::word("cost", "COST"),
+    ],
+)
+.after("FAIR")
+.optional();
 /// `SENDS ON | OFF`
 pub const SENDS: Arg = Arg::one_of("sends", &[Arg::word("on", "ON"), Arg::word("off", "OFF")])
     .after("SENDS")

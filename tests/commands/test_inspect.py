@@ -16,7 +16,7 @@ OTHER = (
 ).split()
 OPTIONS = (
     "lease retries backoff maxbackoff jitter ttl retain retaincount deadretain deadcount dedup maxlen maxbytes "
-    "maxrunning rate groupconcurrency onretry ondead clock breaker sends maxtimeouts errors"
+    "maxrunning rate groupconcurrency onretry ondead clock breaker sends maxtimeouts errors fair"
 ).split()
 
 

@@ -192,7 +192,6 @@ def test_limits_survive_dump_and_restore(q, key):
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (("SEND", "x", "COST", 1), "ERR COST needs LIMITS"),
         (("SEND", "x", "LIMITS", 2, "a"), "ERR LIMITS is followed by fewer values than it says"),
         (("SEND", "x", "LIMITS", 2, "a", "a"), "ERR LIMITS names 'a' twice"),
         (("SEND", "x", "LIMITS", 1, "a*"), "ERR LIMITS must be names without *, not 'a*'"),

@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent
 # One queue with every kind of state and option on a clock of its own, one on the server's, one of random traffic.
 KEYS = ("manual", "server", "traffic")
 # The values of new fields where they do not apply.
-EMPTY = (None, 0, "closed", "ON", [], 10_000)
+EMPTY = (None, 0, "closed", "ON", [], 10_000, "COUNT")
 STATES = "delayed ready blocked retry running finished dead cancelled held".split()
 # What tells of the moment of asking and not of the queue.
 MOMENTARY = ("now", "oldest-ready-age", "oldest-due-age", "blocked-clients")

@@ -231,7 +231,7 @@ pub fn choices(choices: &Choices) -> Result<(), Invalid> {
         "TTL and EXPIREAT exclude each other",
     )?;
     choices.label.as_deref().map_or(Ok(()), name)?;
-    choices.limited().map_or(Ok(()), Limited::check)?;
+    choices.takes().map_or(Ok(()), Limited::check)?;
     choices.batching().map_or(Ok(()), batching)
 }
 

@@ -79,6 +79,33 @@ pub enum OnDead {
     Block,
 }
 
+/// What groups take turns by. The numbers are part of the log and the snapshot format.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Fair {
+    /// The number of their messages.
+    #[default]
+    Count = 0,
+    /// The time for which workers held their messages.
+    Time = 1,
+    /// The costs of their messages.
+    Cost = 2,
+}
+
+impl Fair {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Fair; 3] = [Fair::Count, Fair::Time, Fair::Cost];
+
+    /// The word for it in arguments and replies.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fair::Count => "COUNT",
+            Fair::Time => "TIME",
+            Fair::Cost => "COST",
+        }
+    }
+}
+
 /// The clock that a queue follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
@@ -131,6 +158,8 @@ pub struct Settings {
     pub on_dead: OnDead,
     /// The breaker of each group and of the ungrouped messages, if any.
     pub breaker: Option<Breaker>,
+    /// What groups take turns by.
+    pub fair: Fair,
     /// Whether what would add a message is refused, so that the queue can be emptied.
     pub closed: bool,
     /// How many leases of a message may run out or be lost before it dies; 0 for no limit.
@@ -167,6 +196,7 @@ impl Default for Settings {
             on_retry: OnRetry::Block,
             on_dead: OnDead::Continue,
             breaker: None,
+            fair: Fair::Count,
             closed: false,
             max_timeouts: 0,
             errors: 0,
@@ -218,6 +248,8 @@ pub struct Changes {
     pub on_dead: Option<OnDead>,
     /// See [`Settings::breaker`]; `Some(None)` removes it.
     pub breaker: Option<Option<Breaker>>,
+    /// See [`Settings::fair`].
+    pub fair: Option<Fair>,
     /// See [`Settings::closed`].
     pub closed: Option<bool>,
     /// See [`Settings::max_timeouts`].
@@ -271,6 +303,7 @@ impl Settings {
             on_retry: changes.on_retry.unwrap_or(self.on_retry),
             on_dead: changes.on_dead.unwrap_or(self.on_dead),
             breaker: changes.breaker.unwrap_or(self.breaker),
+            fair: changes.fair.unwrap_or(self.fair),
             closed: changes.closed.unwrap_or(self.closed),
             max_timeouts: changes.max_timeouts.unwrap_or(self.max_timeouts),
             errors: changes.errors.unwrap_or(self.errors),

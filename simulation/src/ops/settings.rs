@@ -1,7 +1,7 @@
 //! Draws the options of a queue and of its groups.
 
 use super::{one_of, Ops};
-use dq_queue::settings::{Backoff, Breaker, Changes, OnDead, OnRetry, Rate};
+use dq_queue::settings::{Backoff, Breaker, Changes, Fair, OnDead, OnRetry, Rate};
 
 impl Ops<'_> {
     pub(super) fn backoff(&mut self) -> Backoff {
@@ -57,6 +57,7 @@ impl Ops<'_> {
             dead_to: None,
             events: None,
             events_len: None,
+            fair: self.maybe(2, |a| *one_of(a.rng, &Fair::ALL)),
         }
     }
 }

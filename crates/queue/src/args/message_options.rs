@@ -213,16 +213,15 @@ impl<'a> MessageOptions<'a> {
         if self.if_group && self.group.is_none() {
             return Err("ERR IFGROUP needs GROUP".into());
         }
-        if self.cost.is_some() && self.limits.is_none() {
-            return Err("ERR COST needs LIMITS".into());
-        }
         let expires = ("EXPIREAT", self.rare.expire_at.is_some());
         exclude(("TTL", self.ttl.is_some()), expires)?;
         let rare = RareChoices {
             batching: self.batching()?,
-            limited: self.limits.map(|names| {
-                let cost = self.cost.unwrap_or(1);
-                Box::new(Limited { names, cost })
+            limited: (self.limits.is_some() || self.cost.is_some()).then(|| {
+                Box::new(Limited {
+                    names: self.limits.unwrap_or_default(),
+                    cost: self.cost.unwrap_or(1),
+                })
             }),
             ..self.rare
         };

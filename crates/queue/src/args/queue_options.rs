@@ -6,7 +6,7 @@ use super::{Parsed, Words};
 use crate::dead_letters::{bit, DeadTo};
 use crate::limits::{MAX_FAILURES, MAX_JITTER};
 use crate::message::state::Reason;
-use crate::settings::{Backoff, Breaker, Changes, DefaultBackoff, OnDead, OnRetry, Rate};
+use crate::settings::{Backoff, Breaker, Changes, DefaultBackoff, Fair, OnDead, OnRetry, Rate};
 use crate::{Millis, MAX_EXACT};
 
 /// Makes one kind of [`Backoff`] from its length in ms.
@@ -62,6 +62,11 @@ pub fn read_setting(
             once(&mut changes.events, what, events)
         }
         "EVENTSLEN" => once(&mut changes.events_len, what, words.number(what, SOME)?),
+        "FAIR" => {
+            let choices = Fair::ALL.map(|fair| (fair.name(), fair));
+            let fair = words.choice(what, "COUNT, TIME or COST", &choices)?;
+            once(&mut changes.fair, what, fair)
+        }
         "SENDS" => {
             let choices = [("ON", false), ("OFF", true)];
             let closed = words.choice(what, "ON or OFF", &choices)?;

@@ -288,6 +288,8 @@ impl Groups {
             if let Some(copy) = kept.get_mut(ix) {
                 copy.ext_mut().settings = group.ext().settings.clone();
                 copy.ext_mut().paused_until = group.ext().paused_until;
+                let usage = group.ext().usage.as_deref();
+                copy.ext_mut().usage = usage.map(|usage| Box::new(usage.without_running()));
             }
             kept.wake_at(ix, group.ext().paused_until);
             if let (Some(circuit), Some(rule)) = (&group.ext().breaker, rule) {

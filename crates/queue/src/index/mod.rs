@@ -1,6 +1,7 @@
 //! The indexes of a queue: what tells which message comes next.
 
 pub mod batches;
+pub mod fair_line;
 pub mod first_dues;
 pub mod held;
 pub mod lane;

@@ -8,7 +8,8 @@ pub const MAX_LIMITS: usize = 8;
 /// The limits that a message needs room in, and how much of each it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limited {
-    /// The names of the limits, in the order given: 1 to 8, each once.
+    /// The names of the limits, in the order given: at most 8, each once. None where only a
+    /// COST was given.
     pub names: Box<[Box<[u8]>]>,
     /// What a delivery takes of each; 1 by default.
     pub cost: u64,
@@ -18,8 +19,8 @@ impl Limited {
     /// Checks names and cost.
     pub fn check(&self) -> Result<(), Invalid> {
         ensure(
-            (1..=MAX_LIMITS).contains(&self.names.len()),
-            "LIMITS must name 1 to 8 limits",
+            self.names.len() <= MAX_LIMITS,
+            "LIMITS must name at most 8 limits",
         )?;
         for (at, own) in self.names.iter().enumerate() {
             name(own)?;

@@ -40,7 +40,7 @@ impl Choices {
         let mut bytes = text_bytes(&self.label);
         bytes += allocated(self.headers.len() * size_of::<Header>());
         bytes += self.rare.as_ref().map_or(0, |_| RARE);
-        if let Some(limited) = self.limited() {
+        if let Some(limited) = self.takes() {
             bytes += allocated(size_of::<Limited>()) + limited.heap_bytes();
         }
         if let Some(batching) = self.batching() {

@@ -80,7 +80,7 @@ pub struct RareChoices {
     pub max_timeouts: Option<u64>,
     /// How many of its last failed attempts are kept, 0 to 100.
     pub errors: Option<u8>,
-    /// LIMITS and COST, if LIMITS is given.
+    /// LIMITS and COST, if either is given.
     pub limited: Option<Box<Limited>>,
 }
 
@@ -134,6 +134,11 @@ impl Choices {
 
     /// LIMITS and COST, if SEND gave LIMITS.
     pub fn limited(&self) -> Option<&Limited> {
+        self.takes().filter(|limited| !limited.names.is_empty())
+    }
+
+    /// LIMITS and COST, if SEND gave either.
+    pub fn takes(&self) -> Option<&Limited> {
         self.rare.as_ref()?.limited.as_deref()
     }
 
@@ -271,6 +276,12 @@ impl Message {
     /// The limits that it needs room in, if any.
     pub fn limited(&self) -> Option<&Limited> {
         self.choices()?.limited()
+    }
+
+    /// What a delivery of it costs.
+    pub fn cost(&self) -> u64 {
+        let takes = self.choices().and_then(Choices::takes);
+        takes.map_or(1, |takes| takes.cost)
     }
 
     /// The batch that it waits for or has waited for, if any.

@@ -45,6 +45,7 @@ use crate::error::Error;
 use crate::groups::breaker::Circuit;
 use crate::groups::Groups;
 use crate::index::batches::Batches;
+use crate::index::fair_line::FairLine;
 use crate::index::first_dues::FirstDues;
 use crate::index::held::Held;
 use crate::index::leases::Leases;
@@ -58,7 +59,7 @@ use crate::message::Message;
 use crate::named_limits::NamedLimits;
 use crate::op::{Deliveries, Done, Effects, Moment, Op, Ticked};
 use crate::schedule::Schedules;
-use crate::settings::{Clock, Settings};
+use crate::settings::{Clock, Fair, Settings};
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Receipt, Seq, TimeIndex, NEVER};
 use bulk::removal::garbage::Garbage;
@@ -109,6 +110,8 @@ pub struct Queue {
     dead_letters: Option<Box<DeadLetters>>,
     /// Limits with names. `None` if no message and no DQ.LIMIT has named one.
     limits: Option<Box<NamedLimits>>,
+    /// What groups have used, and their order by that. `None` with FAIR COUNT.
+    fair: Option<Box<FairLine>>,
 
     // Indexes: they follow from the state, and are built anew when a queue is loaded.
     waiting: Waiting,
@@ -165,6 +168,7 @@ impl Queue {
     /// Makes an empty queue. `salt` is random; it makes generated ids unique across
     /// queues.
     pub fn new(settings: Settings, clock: Clock, salt: u64) -> Queue {
+        let fair = settings.fair;
         Queue {
             settings,
             clock,
@@ -211,6 +215,7 @@ impl Queue {
             batches: None,
             dead_letters: None,
             limits: None,
+            fair: (fair != Fair::Count).then(Box::default),
             given: Deliveries::new(),
             garbage: Garbage::default(),
         }

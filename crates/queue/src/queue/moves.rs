@@ -236,6 +236,9 @@ impl Queue {
         if self.limits.is_some() {
             self.release_limits(lease.seq);
         }
+        if self.fair.is_some() {
+            self.settle_time(lease.seq);
+        }
         let message = self.store.get_mut(lease.seq)?;
         let (group, size) = (message.group, message.payload_len());
         message.history.stop();

@@ -5,13 +5,13 @@ use crate::args::create::*;
 use crate::args::testing::{error, words};
 use crate::dead_letters::{bit, DeadTo};
 use crate::message::state::Reason;
-use crate::settings::{Backoff, Breaker, Changes, Clock, OnDead, OnRetry, Rate};
+use crate::settings::{Backoff, Breaker, Changes, Clock, Fair, OnDead, OnRetry, Rate};
 
 #[test]
 fn every_option_is_read_in_any_case_and_order() {
     let text = "onDead block breaker 3 PER 60 open 7 max 28 CLOCK manual 5 ONRETRY Skip groupconcurrency 9 RATE 3 per 1000 sends Off maxTimeouts 10 Errors 100 \
         maxrunning 8 MAXBYTES 7 MAXLEN 6 DEDUP 5 DEADCOUNT 4 DEADRETAIN 3 RETAINCOUNT 2 \
-        RETAIN 1 EVENTSLEN 77 events stream deadTo Retries RETRIES expired TTL 0 JITTER 100 MAXBACKOFF 11 BACKOFF exp 12 RETRIES -1 LEASE 1";
+        RETAIN 1 fair Time EVENTSLEN 77 events stream deadTo Retries RETRIES expired TTL 0 JITTER 100 MAXBACKOFF 11 BACKOFF exp 12 RETRIES -1 LEASE 1";
     let expected = Changes {
         lease: Some(1),
         retries: Some(-1),
@@ -40,6 +40,7 @@ fn every_option_is_read_in_any_case_and_order() {
             open: 7,
             max: 28,
         })),
+        fair: Some(Fair::Time),
         closed: Some(true),
         max_timeouts: Some(10),
         errors: Some(100),

@@ -90,7 +90,7 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
         choices.park().is_some(),
         false,
         false,
-        choices.limited().is_some(),
+        choices.takes().is_some(),
     ]);
     put_number(out, present | more);
     if let Some(score) = choices.score {
@@ -140,7 +140,7 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
     if let Some(park) = choices.park() {
         put_number(out, park.ms.map_or(0, NonZeroU64::get));
     }
-    if let Some(limited) = choices.limited() {
+    if let Some(limited) = choices.takes() {
         put_number(out, limited.names.len() as u64);
         for name in &limited.names {
             put_bytes(out, name);
@@ -231,8 +231,8 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
 fn limited(reader: &mut Reader) -> Result<Limited, Invalid> {
     let count = reader.number()?;
     limits::ensure(
-        (1..=MAX_LIMITS as u64).contains(&count),
-        "LIMITS must name 1 to 8 limits",
+        count <= MAX_LIMITS as u64,
+        "LIMITS must name at most 8 limits",
     )?;
     let names = (0..count).map(|_| Ok(reader.bytes()?.into()));
     Ok(Limited {

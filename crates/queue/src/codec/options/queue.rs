@@ -6,11 +6,11 @@ use crate::codec::wire::{put_bytes, put_flag, put_number, put_signed, Reader};
 use crate::dead_letters::{bit, DeadTo};
 use crate::limits::{self, Invalid};
 use crate::message::state::Reason;
-use crate::settings::{Breaker, Changes, Clock, OnDead, OnRetry, Rate, Settings};
+use crate::settings::{Breaker, Changes, Clock, Fair, OnDead, OnRetry, Rate, Settings};
 use crate::transition::DEFAULT_EVENTS_LEN;
 
 /// The number of options in [`Changes`].
-const OPTIONS: u32 = 25;
+const OPTIONS: u32 = 26;
 const RETRIES: u32 = 12;
 const BACKOFF: u32 = 13;
 const JITTER: u32 = 14;
@@ -24,6 +24,7 @@ const ERRORS: u32 = 21;
 const DEAD_TO: u32 = 22;
 const EVENTS: u32 = 23;
 const EVENTS_LEN: u32 = 24;
+const FAIR: u32 = 25;
 
 /// Writes all options of a queue.
 pub fn put_settings(out: &mut Vec<u8>, settings: &Settings) {
@@ -65,6 +66,7 @@ fn all_of(settings: &Settings) -> Changes {
         on_dead: Some(settings.on_dead),
         // A queue without these is written as by versions that did not have them.
         breaker: settings.breaker.map(Some),
+        fair: Some(settings.fair).filter(|fair| *fair != Fair::Count),
         closed: settings.closed.then_some(true),
         max_timeouts: Some(settings.max_timeouts).filter(|most| *most > 0),
         errors: Some(settings.errors).filter(|most| *most > 0),
@@ -104,6 +106,7 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
         c.dead_to.is_some(),
         c.events.is_some(),
         c.events_len.is_some(),
+        c.fair.is_some(),
     ];
     let present = mask(numbers.map(|n| n.is_some())) | mask(others) << RETRIES;
     put_number(out, present);
@@ -148,6 +151,9 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
     }
     if let Some(most) = c.events_len {
         put_number(out, most);
+    }
+    if let Some(fair) = c.fair {
+        out.push(fair as u8);
     }
 }
 
@@ -223,6 +229,10 @@ pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
     }
     if has(EVENTS_LEN) {
         changes.events_len = Some(reader.number()?);
+    }
+    if has(FAIR) {
+        let fair = Fair::ALL.get(usize::from(reader.byte()?)).copied();
+        changes.fair = Some(fair.ok_or(Invalid("FAIR must be 0 (COUNT), 1 (TIME) or 2 (COST)"))?);
     }
     limits::changes(&changes)?;
     Ok(changes)

@@ -11,6 +11,7 @@ use crate::codec::wire::{
 use crate::collections::rate_window::RateWindow;
 use crate::groups::breaker::{Circuit, Phase};
 use crate::index::batches::NamedBatch;
+use crate::index::fair_line::{FairLine, Usage};
 use crate::message::after::Counts;
 use crate::message::errors::FailedAttempt;
 use crate::message::extension::Texts;
@@ -188,6 +189,20 @@ pub fn put_breaker(out: &mut Vec<u8>, group: Option<u64>, circuit: &Circuit) {
             put_number(out, *length);
             put_optional(out, *probe);
         }
+    }
+}
+
+/// Writes what the group with this number, or the ungrouped messages (`None`), have used, and
+/// for the latter what is common to all.
+pub fn put_usage(out: &mut Vec<u8>, group: Option<u64>, usage: &Usage, of: Option<&FairLine>) {
+    out.push(tag::USAGE);
+    put_number(out, group.map_or(0, |number| number + 1));
+    for n in [usage.tag, usage.mean, usage.estimated] {
+        put_number(out, n);
+    }
+    if let Some(fair) = of {
+        put_number(out, fair.clock);
+        put_number(out, fair.mean);
     }
 }
 

@@ -80,6 +80,8 @@ pub mod tag {
     pub const LIMIT: u8 = 18;
     /// The hidden group of messages without a group that name the same limits.
     pub const HIDDEN: u8 = 20;
+    /// What a group, or the ungrouped messages, have used (FAIR).
+    pub const USAGE: u8 = 21;
     pub const MESSAGE: u8 = 0x80;
     /// How far the stored state is shifted in the tag of a message.
     pub const STATE: u32 = 4;

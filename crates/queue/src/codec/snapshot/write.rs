@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use super::dead_letters::put_dead_letters;
 use super::frames::{
     put_breaker, put_consumer, put_group, put_history, put_limit, put_named_batch, put_released,
-    put_schedule, put_whole,
+    put_schedule, put_usage, put_whole,
 };
 use super::{tag, Bases, BACKS_OFF};
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, set_number};
@@ -67,6 +67,10 @@ impl<'a> Writer<'a, '_> {
         self.blocks.end(&[]);
         if let Some(circuit) = self.parts.plain_breaker() {
             put_breaker(self.blocks.begin(), None, circuit);
+            self.blocks.end(&[]);
+        }
+        if let Some(fair) = self.parts.fair() {
+            put_usage(self.blocks.begin(), None, &fair.plain, Some(fair));
             self.blocks.end(&[]);
         }
         for (name, schedule) in self.parts.schedules() {
@@ -226,6 +230,10 @@ impl<'a> Writer<'a, '_> {
             self.blocks.end(&seen.group.name);
             if let Some(circuit) = seen.breaker {
                 put_breaker(self.blocks.begin(), Some(number), circuit);
+                self.blocks.end(&[]);
+            }
+            if let Some(usage) = &seen.group.ext().usage {
+                put_usage(self.blocks.begin(), Some(number), usage, None);
                 self.blocks.end(&[]);
             }
         }

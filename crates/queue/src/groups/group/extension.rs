@@ -5,6 +5,7 @@ use crate::collections::ordered::OrderedSet;
 use crate::collections::rate_window::RateWindow;
 use crate::groups::breaker::Circuit;
 use crate::groups::holds::Holds;
+use crate::index::fair_line::Usage;
 use crate::index::ready_line::Position;
 use crate::index::records::GroupRecords;
 use crate::settings::Rate;
@@ -58,6 +59,8 @@ pub struct GroupExtension {
     /// What it has because of limits with names: whether it is the hidden group of messages
     /// with the same limits, and where it waits.
     pub limited: Option<Box<LimitedGroup>>,
+    /// What it has used, where groups take turns by that.
+    pub usage: Option<Box<Usage>>,
     /// Messages delivered in the current turn.
     pub turn: u64,
     /// Messages of the group that are held, because they wait for a batch.
@@ -81,6 +84,7 @@ impl GroupExtension {
             settings: None,
             breaker: None,
             limited: None,
+            usage: None,
             turn: 0,
             held: 0,
             wake: None,
@@ -96,6 +100,7 @@ impl GroupExtension {
             && self.settings.is_none()
             && self.breaker.is_none()
             && self.limited.is_none()
+            && self.usage.is_none()
             && self.turn == 0
             && self.held == 0
             && self.wake.is_none()

@@ -4,6 +4,7 @@
 //! of the server, `give_back.rs` brings a running message back, and `repeat.rs` gives
 //! the deliveries of a FETCH whose reply was lost once more.
 
+pub(super) mod fair;
 pub(super) mod give_back;
 mod positions;
 mod readiness;

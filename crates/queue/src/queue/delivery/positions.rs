@@ -329,7 +329,18 @@ impl Queue {
     /// The first position of the ready line for a FETCH with or without NOACK.
     pub(in crate::queue) fn first_in_line(&self, no_ack: bool, now: Millis) -> Option<Position> {
         let hidden = self.lets_out(GroupIx::NONE, no_ack, now);
-        self.ready_line.first(no_ack, hidden)
+        match self.fair.as_deref() {
+            None => self.ready_line.first(no_ack, hidden),
+            Some(fair) => fair.first(no_ack, hidden).map(|key| key.position),
+        }
+    }
+
+    /// Whether the group at a position gives before the ungrouped messages at another.
+    pub(in crate::queue) fn goes_before_plain(&self, group: Position, plain: Position) -> bool {
+        match self.fair.is_some() {
+            false => group < plain,
+            true => self.fair_key(group) < self.fair_key_of_plain(plain),
+        }
     }
 
     /// Before events are all processed, a group may be able to give without having
@@ -338,7 +349,8 @@ impl Queue {
     pub(in crate::queue) fn admit_first(&mut self, now: Millis, no_ack: bool) {
         while let Some(key) = self.expected.first(now) {
             let first = self.first_in_line(no_ack, now);
-            if first.is_some_and(|first| first < key) {
+            // By usage, a group that joins may go before all others.
+            if self.fair.is_none() && first.is_some_and(|first| first < key) {
                 return;
             }
             self.admit(key.group, now);

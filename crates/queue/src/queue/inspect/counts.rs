@@ -69,6 +69,7 @@ impl Queue {
             + self.lateness.memory_bytes()
             + self.dead_letters().map_or(0, DeadLetters::memory_bytes)
             + self.batches.as_ref().map_or(0, |batches| batches.memory_bytes())
+            + self.fair.as_ref().map_or(0, |fair| fair.memory_bytes())
             + self.limits.as_ref().map_or(0, |limits| limits.memory_bytes())
     }
 

@@ -142,6 +142,10 @@ impl Queue {
             let position = self.groups.get(ix).and_then(|group| group.position(ix));
             if let Some(key) = position {
                 self.ready_line.close_breaker(key);
+                let key = self.fair_key(key);
+                if let Some(fair) = self.fair.as_deref_mut() {
+                    fair.close_breaker(key);
+                }
             }
         } else {
             self.plain_breaker = None;

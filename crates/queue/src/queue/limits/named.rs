@@ -52,7 +52,7 @@ impl Queue {
     }
 
     /// In which part of the ready line a group stands.
-    fn kind_of(&self, ix: GroupIx, now: Millis) -> Kind {
+    pub(in crate::queue) fn kind_of(&self, ix: GroupIx, now: Millis) -> Kind {
         match self.groups.get(ix) {
             Some(group) if group.is_hidden() => Kind::Hidden,
             _ if self.lets(ix, now) == Lets::Probe => Kind::HalfOpen,
@@ -86,7 +86,7 @@ impl Queue {
         let group = self.groups.get_mut(key.group);
         let home = group.as_ref().and_then(|group| group.home());
         let (Some(group), Some(home)) = (group, home) else {
-            self.ready_line.remove(&key);
+            self.line_remove(&key);
             return None;
         };
         group.set_home(None);
@@ -95,7 +95,7 @@ impl Queue {
         debug_assert!(known, "a limit does not have the position of a group");
         if limit.open == Some(key) {
             limit.open = None;
-            self.ready_line.remove(&key);
+            self.line_remove(&key);
         }
         Some(home.limit)
     }
@@ -117,7 +117,7 @@ impl Queue {
         }
         let Some(home) = home else {
             let kind = self.kind_of(key.group, now);
-            self.ready_line.insert(key, kind);
+            self.line_insert(key, kind);
             return;
         };
         if let Some(limit) = self.limits.as_mut().and_then(|l| l.get_mut(home.limit)) {
@@ -151,11 +151,11 @@ impl Queue {
             return;
         }
         if let Some(key) = before {
-            self.ready_line.remove(&key);
+            self.line_remove(&key);
         }
         if let Some(key) = opens {
             let kind = self.kind_of(key.group, now);
-            self.ready_line.insert(key, kind);
+            self.line_insert(key, kind);
             self.effects.happened.add(Happened::READY);
         }
     }

@@ -50,6 +50,7 @@ impl Queue {
         for receipt in receipts {
             if let Some(lease) = self.current(*receipt, now) {
                 self.correct_cost(lease.seq, cost);
+                self.settle_cost(lease.seq, cost);
                 acked += u64::from(self.ack_one(*receipt, result, now));
             }
         }

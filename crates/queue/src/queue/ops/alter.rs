@@ -35,6 +35,7 @@ impl Queue {
             }
         }
         self.alter_breakers(before.breaker, now);
+        self.alter_fair(before.fair);
         if before.on_dead != self.settings.on_dead
             || before.on_retry != self.settings.on_retry
             || before.group_concurrency != self.settings.group_concurrency

@@ -129,7 +129,7 @@ impl Queue {
             });
             let group = self.first_in_line(no_ack, round.now);
             match (plain, group) {
-                (Some((plain, _)), Some(group)) if group < plain => {
+                (Some((plain, _)), Some(group)) if self.goes_before_plain(group, plain) => {
                     self.give_of_group(group.group, round.fetch.per_group, round);
                 }
                 (Some((plain, first)), _) => self.give_plain(plain, first, round),
@@ -307,6 +307,9 @@ impl Queue {
         self.leave(keys);
         if self.has_events() {
             self.note_delivery(seq, was, now);
+        }
+        if self.fair.is_some() {
+            self.charge(seq, leased);
         }
         if self.limits.is_some() {
             self.count_in_limits(seq, now, leased);

@@ -107,6 +107,9 @@ impl<'a> Rebuild<'a> {
             part.turn = 0;
         }
         self.builder.group(&group.name, part)?;
+        if let Some(usage) = &group.ext().usage {
+            self.builder.usage(Some(number), **usage, None)?;
+        }
         match (breaker, self.shift) {
             (None, _) => Ok(()),
             (Some(circuit), None) => self.builder.breaker(Some(number), circuit.clone()),
@@ -123,6 +126,10 @@ impl<'a> Rebuild<'a> {
                 None => circuit.clone(),
             };
             self.builder.breaker(None, circuit)?;
+        }
+        if let Some(fair) = self.parts.fair() {
+            let common = Some((fair.clock, fair.mean));
+            self.builder.usage(None, fair.plain, common)?;
         }
         for limit in self.parts.limits() {
             let windows = limit.windows().map(|(_, window)| match self.shift {

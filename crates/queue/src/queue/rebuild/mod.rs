@@ -24,6 +24,7 @@ use crate::dead_letters::DeadLetters;
 use crate::groups::breaker::Circuit;
 use crate::groups::group::Group;
 use crate::index::batches::{NamedBatch, Released};
+use crate::index::fair_line::FairLine;
 use crate::index::leases::Batch;
 use crate::index::ready_line::{Join, Position};
 use crate::limits::Invalid;
@@ -339,6 +340,11 @@ impl<'a> Parts<'a> {
         let mut schedules: Vec<_> = self.queue.schedules.iter().collect();
         schedules.sort_unstable_by_key(|(_, schedule)| schedule.number);
         schedules
+    }
+
+    /// What is common to all that take turns by what they have used.
+    pub fn fair(&self) -> Option<&'a FairLine> {
+        self.queue.fair.as_deref()
     }
 
     /// Limits with names, and patterns, by name.

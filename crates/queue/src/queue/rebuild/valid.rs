@@ -47,7 +47,11 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
                 ),
                 (
                     (group.counted, group.listed, group.held, group.breaker()),
-                    (group.is_hidden(), group.home().map(|home| home.cost)),
+                    (
+                        group.is_hidden(),
+                        group.home().map(|home| home.cost),
+                        group.ext().usage.clone(),
+                    ),
                 ),
                 group
                     .expected(GroupIx::NONE)
@@ -101,6 +105,12 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         "limits",
         format!("{:?}", limits(queue)),
         format!("{:?}", limits(rebuilt)),
+    )?;
+    let fair = |queue: &Queue| queue.fair.as_deref().map(|fair| fair.told());
+    same(
+        "usage",
+        format!("{:?}", fair(queue)),
+        format!("{:?}", fair(rebuilt)),
     )?;
     same("batches", told(queue.batches()), told(rebuilt.batches()))?;
     same("groups", groups(queue), groups(rebuilt))?;

@@ -8,6 +8,7 @@ mod closed;
 mod dead_letters;
 mod driver;
 mod errors;
+mod fair;
 mod find;
 mod fixture;
 mod groups;

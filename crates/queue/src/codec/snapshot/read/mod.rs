@@ -11,6 +11,7 @@ use crate::codec::options::{clock, rule, send_options, settings, OfSend};
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::collections::rate_window::RateWindow;
 use crate::consumer::TokenDelivery;
+use crate::index::fair_line::Usage;
 use crate::limits::{ensure, exact, template, Invalid};
 use crate::message::after::Counts;
 use crate::queue::rebuild::{Builder, OldEnd, ReleasedPart, SavedPosition, Whole};
@@ -114,6 +115,20 @@ impl Decoder {
                 let circuit = breaker(&mut reader)?;
                 reader.end()?;
                 builder.breaker(group, circuit)
+            }
+            tag::USAGE => {
+                let group = reader.number()?.checked_sub(1);
+                let usage = Usage {
+                    tag: reader.number()?,
+                    mean: reader.number()?,
+                    estimated: reader.number()?,
+                };
+                let common = match group {
+                    None => Some((reader.number()?, reader.number()?)),
+                    Some(_) => None,
+                };
+                reader.end()?;
+                builder.usage(group, usage, common)
             }
             tag::CONSUMER => {
                 let name = reader.bytes()?;

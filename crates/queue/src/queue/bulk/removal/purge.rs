@@ -114,6 +114,10 @@ impl Queue {
             self.discard_batches(*batches);
         }
         self.empty_limits();
+        if let Some(fair) = self.fair.as_deref_mut() {
+            fair.clear();
+            fair.plain = fair.plain.without_running();
+        }
         self.ids = Ids::new(self.ids.salt());
         self.plain_position = None;
         self.withdraw_plain();

@@ -1,8 +1,9 @@
 //! The limits with names of a queue that is built from its parts.
 
-use super::Builder;
+use super::{at_mut, Builder};
 use crate::collections::rate_window::RateWindow;
 use crate::groups::group::Home;
+use crate::index::fair_line::Usage;
 use crate::index::ready_line::Position;
 use crate::limits::{ensure, exact, name, Invalid};
 use crate::message::Message;
@@ -42,6 +43,31 @@ impl Builder {
             "a queue has too many patterns",
         )?;
         self.limits.push((limit.into(), part));
+        Ok(())
+    }
+
+    /// Adds what a group, or the ungrouped messages (`None`), have used, and with the latter what
+    /// is common to all: the clock and the mean. It comes after its group.
+    ///
+    /// Errors: groups do not take turns by that, or the group is missing.
+    pub fn usage(
+        &mut self,
+        group: Option<u64>,
+        usage: Usage,
+        common: Option<(u64, u64)>,
+    ) -> Checked {
+        let fair = self.queue.fair.as_deref_mut();
+        let fair = fair.ok_or(Invalid("something was used, but FAIR is COUNT"))?;
+        if let Some((clock, mean)) = common {
+            (fair.plain, fair.clock, fair.mean) = (usage, clock, mean);
+        }
+        if let Some(number) = group {
+            let group = at_mut(&mut self.groups, number).map(|group| group.ix);
+            let group = group.and_then(|ix| self.queue.groups.get_mut(ix));
+            let group = group.ok_or(Invalid("what is used is of a group that is missing"))?;
+            let is_some = usage != Usage::default();
+            group.ext_mut().usage = is_some.then(|| Box::new(usage));
+        }
         Ok(())
     }
 
@@ -101,6 +127,7 @@ impl Builder {
             )?;
             queue.restore_limit(ix, part.is_open);
         }
+        queue.index_usage();
         Ok(())
     }
 }

@@ -1,0 +1,233 @@
+//! FAIR: what groups take turns by. With COUNT it is the number of messages, which needs
+//! nothing of this. With TIME it is the time for which workers held their messages, and with
+//! COST it is their COST.
+//!
+//! A delivery is charged at once: by its COST, or by the time that messages of the group
+//! took lately. The end of a lease puts the real time in place of that.
+
+use crate::groups::group::Group;
+use crate::index::fair_line::{FairKey, Usage};
+use crate::index::ready_line::{Kind, Position};
+use crate::message::Message;
+use crate::queue::Queue;
+use crate::settings::Fair;
+use crate::{GroupIx, Seq};
+
+/// The units of a tag in one millisecond, or in a cost of 1.
+const SCALE: u64 = 1000;
+
+impl Queue {
+    /// What a group, or the ungrouped messages, have used.
+    fn usage(&self, ix: GroupIx) -> Usage {
+        match self.groups.get(ix) {
+            Some(group) => group.ext().usage.as_deref().copied().unwrap_or_default(),
+            None => self
+                .fair
+                .as_ref()
+                .map_or(Usage::default(), |fair| fair.plain),
+        }
+    }
+
+    fn set_usage(&mut self, ix: GroupIx, usage: Usage) {
+        if let Some(group) = self.groups.get_mut(ix) {
+            let usage = (usage != Usage::default()).then(|| Box::new(usage));
+            if usage.is_some() || group.ext().usage.is_some() {
+                group.ext_mut().usage = usage;
+            }
+        } else if let Some(fair) = self.fair.as_deref_mut() {
+            fair.plain = usage;
+        }
+    }
+
+    /// The place of a position in the order of usage.
+    pub(in crate::queue) fn fair_key(&self, position: Position) -> FairKey {
+        FairKey::new(self.usage(position.group).tag, position)
+    }
+
+    /// The place of the ungrouped messages in the order of usage.
+    pub(in crate::queue) fn fair_key_of_plain(&self, position: Position) -> FairKey {
+        let fair = self.fair.as_deref();
+        let tag = fair.map_or(0, |fair| fair.plain.tag.max(fair.clock));
+        FairKey::new(tag, position)
+    }
+
+    /// Adds a position to the ready line.
+    pub(in crate::queue) fn line_insert(&mut self, key: Position, kind: Kind) {
+        self.ready_line.insert(key, kind);
+        if self.fair.is_some() {
+            self.start_fairly(key.group);
+            let key = self.fair_key(key);
+            if let Some(fair) = self.fair.as_deref_mut() {
+                fair.insert(key, kind);
+            }
+        }
+    }
+
+    /// Removes a position from the ready line.
+    pub(in crate::queue) fn line_remove(&mut self, key: &Position) {
+        self.ready_line.remove(key);
+        if self.fair.is_some() {
+            let key = self.fair_key(*key);
+            if let Some(fair) = self.fair.as_deref_mut() {
+                fair.remove(&key);
+            }
+        }
+    }
+
+    /// What comes to the line has at least the tag of what gave last.
+    pub(in crate::queue) fn start_fairly(&mut self, ix: GroupIx) {
+        let clock = self.fair.as_ref().map_or(0, |fair| fair.clock);
+        let usage = self.usage(ix);
+        if usage.tag < clock {
+            self.set_usage(
+                ix,
+                Usage {
+                    tag: clock,
+                    ..usage
+                },
+            );
+        }
+    }
+
+    /// Changes what a group has used, and its place in the order with it.
+    fn change_usage(&mut self, ix: GroupIx, change: impl FnOnce(&mut Usage)) {
+        let stands = self.groups.get(ix).and_then(|group| group.position(ix));
+        let limits = self.limits.as_ref();
+        let home = self.groups.get(ix).and_then(Group::home);
+        let is_open = match home {
+            None => true,
+            Some(home) => {
+                let limit = limits.and_then(|limits| limits.get(home.limit));
+                limit.is_some_and(|limit| limit.open == stands)
+            }
+        };
+        let stands = stands.filter(|_| is_open);
+        if let Some(key) = stands {
+            self.line_remove(&key);
+        }
+        let mut usage = self.usage(ix);
+        change(&mut usage);
+        self.set_usage(ix, usage);
+        if let Some(key) = stands {
+            let kind = self.kind_of(ix, self.last);
+            self.line_insert(key, kind);
+        }
+    }
+
+    fn weight_of(&self, ix: GroupIx) -> u64 {
+        self.groups.get(ix).map_or(1, Group::weight)
+    }
+
+    /// Charges a delivery.
+    #[cold]
+    pub(in crate::queue) fn charge(&mut self, seq: Seq, is_leased: bool) {
+        let Some(message) = self.store.get(seq) else {
+            return;
+        };
+        let (ix, cost) = (message.group, message.cost());
+        let weight = self.weight_of(ix);
+        let usage = self.usage(ix);
+        let Some(fair) = self.fair.as_deref_mut() else {
+            return;
+        };
+        let clock = fair.clock;
+        fair.clock = clock.max(usage.tag);
+        let used = match (self.settings.fair, is_leased, usage.mean) {
+            (Fair::Cost, ..) => cost,
+            (_, false, _) => 0,
+            (_, true, 0) => fair.mean,
+            (_, true, mean) => mean,
+        };
+        // Each message takes something, so that turns are taken also where nothing is known.
+        let charged = used.saturating_mul(SCALE) / weight + 1;
+        let is_estimate = is_leased && self.settings.fair == Fair::Time;
+        self.change_usage(ix, |usage| {
+            usage.tag = usage.tag.max(clock).saturating_add(charged);
+            if is_estimate {
+                usage.estimated = usage.estimated.saturating_add(charged);
+            }
+        });
+    }
+
+    /// Puts the time for which a message was held in place of the estimate. The group still
+    /// counts it as running.
+    #[cold]
+    pub(in crate::queue) fn settle_time(&mut self, seq: Seq) {
+        if self.settings.fair != Fair::Time {
+            return;
+        }
+        let message = self.store.get(seq);
+        let Some((ix, started_at)) = message.map(|m: &Message| (m.group, m.started_at())) else {
+            return;
+        };
+        let held = self.last.saturating_sub(started_at);
+        let running = match self.groups.get(ix) {
+            Some(group) => u64::from(group.running),
+            // Its lease is no longer among the others.
+            None => (self.leases.len() as u64 + 1).saturating_sub(self.grouped_running),
+        };
+        let weight = self.weight_of(ix);
+        if let Some(fair) = self.fair.as_deref_mut() {
+            fair.mean = later_mean(fair.mean, held);
+        }
+        self.change_usage(ix, |usage| {
+            let share = usage.estimated / running.max(1);
+            let used = held.saturating_mul(SCALE) / weight + 1;
+            usage.estimated -= share;
+            usage.tag = usage.tag.saturating_sub(share).saturating_add(used);
+            usage.mean = later_mean(usage.mean, held);
+        });
+    }
+
+    /// Books another cost for a message that was charged by its own.
+    pub(in crate::queue) fn settle_cost(&mut self, seq: Seq, cost: u64) {
+        if self.settings.fair != Fair::Cost {
+            return;
+        }
+        let Some((ix, before)) = self.store.get(seq).map(|m: &Message| (m.group, m.cost())) else {
+            return;
+        };
+        let weight = self.weight_of(ix);
+        self.change_usage(ix, |usage| {
+            let before = before.saturating_mul(SCALE) / weight;
+            let after = cost.saturating_mul(SCALE) / weight;
+            usage.tag = usage.tag.saturating_sub(before).saturating_add(after);
+        });
+    }
+
+    /// Begins or ends to take turns by usage, after FAIR was changed. O(groups log n).
+    pub(in crate::queue) fn alter_fair(&mut self, before: Fair) {
+        if before == self.settings.fair {
+            return;
+        }
+        self.fair = None;
+        for ix in self.groups.all() {
+            self.set_usage(ix, Usage::default());
+            self.groups.settle(ix);
+        }
+        if self.settings.fair != Fair::Count {
+            self.fair = Some(Box::default());
+            self.index_usage();
+        }
+    }
+
+    /// Orders the groups in the ready line by their tags.
+    pub(in crate::queue) fn index_usage(&mut self) {
+        let keys: Vec<Position> = self.ready_line.iter().collect();
+        for key in keys {
+            let kind = self.kind_of(key.group, self.last);
+            let key = self.fair_key(key);
+            if let Some(fair) = self.fair.as_deref_mut() {
+                fair.insert(key, kind);
+            }
+        }
+    }
+}
+
+/// The mean of what messages used, in which the last ones count most.
+fn later_mean(mean: u64, used: u64) -> u64 {
+    match mean {
+        0 => used,
+        mean => (mean.saturating_mul(7).saturating_add(used)) / 8,
+    }
+}
