@@ -57,8 +57,8 @@ pub struct Before {
     pub(super) unsure: Vec<(Receipt, Seq)>,
     /// Whether the receipt of an ACKSEND is certainly stale.
     pub(super) is_stale: bool,
-    /// Whether a message is running that SEND may replace or not: its lease may be over
-    /// without that being processed yet.
+    /// Whether a message is running or parked that SEND may replace or not: its lease or
+    /// its wait may be over without that being processed yet.
     pub(super) is_unclear: bool,
     pub(super) breakers: Breakers,
     /// Whether everything that was due had been processed.
@@ -156,7 +156,10 @@ impl Before {
     fn before_send(&mut self, queue: &Queue, send: &Send<'_>, now: Millis) -> BeforeSend {
         let seq = send.id.as_deref().and_then(|id| queue.find(id));
         let state = seq.and_then(|seq| Some(queue.view(seq, now)?.state));
-        self.is_unclear |= send.replace && state == Some(State::Running);
+        let message = seq.and_then(|seq| queue.message(seq));
+        let until = message.and_then(|message| message.parked_until());
+        let may_change = state == Some(State::Running) || until.is_some_and(|at| at <= now);
+        self.is_unclear |= send.replace && may_change;
         let batching = send.choices.batching();
         let after = batching.and_then(|batching| batching.after.as_ref());
         let named = after.and_then(|after| queue.batches()?.named(&after.batch));
