@@ -1,7 +1,7 @@
 //! Whether batches would wait for each other if messages were sent.
 
 use crate::error::Error;
-use crate::index::batches::Edge;
+use crate::index::batches::{Batches, Edge};
 use crate::message::after::OnFail;
 use crate::message::Message;
 use crate::op::Send;
@@ -111,11 +111,9 @@ impl<'q, 'a> Rings<'q, 'a> {
         let edges: Vec<Edge> = edges
             .filter_map(|planned| Some((planned.batch, planned.after?)))
             .collect();
-        match self.queue.batches() {
-            Some(batches) => batches
-                .way(from, to, &edges, &self.without, SEARCHED)
-                .is_some(),
-            None => Default::default(),
-        }
+        let none = Batches::default();
+        let batches = self.queue.batches().unwrap_or(&none);
+        let way = batches.way(from, to, &edges, &self.without, SEARCHED);
+        way.is_some()
     }
 }

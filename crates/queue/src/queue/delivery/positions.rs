@@ -321,9 +321,13 @@ impl Queue {
 
     /// Whether a group can give a message at `now`.
     pub(in crate::queue) fn can_group_give(&self, ix: GroupIx, now: Millis) -> bool {
-        let group = self.groups.get(ix);
-        let head = group.and_then(|group| self.group_head(group, now));
-        head.is_some_and(|head| self.limits_let(head.seq(), ix))
+        let head = self.head_of(ix, now);
+        head.is_some_and(|head| self.limits_let(head.seq(), ix, now))
+    }
+
+    /// The message that a group would give at `now`, leaving aside limits with names.
+    pub(in crate::queue) fn head_of(&self, ix: GroupIx, now: Millis) -> Option<OrderKey> {
+        self.group_head(self.groups.get(ix)?, now)
     }
 
     /// The first position of the ready line for a FETCH with or without NOACK.

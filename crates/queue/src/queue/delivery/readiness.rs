@@ -18,13 +18,19 @@ impl Queue {
     /// pause and the limits of the whole queue.
     fn has_ready_for(&self, now: Millis, no_ack: bool) -> bool {
         self.first_in_line(no_ack, now).is_some()
-            || self.next_limit_time().is_some_and(|(at, _)| at <= now)
+            || self.are_limits_due(now)
             || (self.waiting.plain.head(now).is_some() && self.lets_out(GroupIx::NONE, no_ack, now))
             || self.expected.by(now).any(|key| {
                 let group = self.groups.get(key.group);
                 let gives = |group: &Group| group.given_position(key.group, now).is_some();
                 group.is_some_and(gives) && self.lets_out(key.group, no_ack, now)
             })
+    }
+
+    /// Whether a limit with a name may have room by `now` that it had not when the queue last
+    /// acted.
+    fn are_limits_due(&self, now: Millis) -> bool {
+        self.next_limit_time().is_some_and(|(at, _)| at <= now)
     }
 
     /// How many deliveries the pause and limits of the whole queue allow at `now`.
@@ -85,7 +91,11 @@ impl Queue {
             Some(name) => {
                 let group = self.groups.find(name);
                 group.is_some_and(|ix| {
-                    self.can_group_give(ix, now) && self.lets_out(ix, fetch.no_ack, now)
+                    let gives = match self.are_limits_due(now) {
+                        true => self.head_of(ix, now).is_some(),
+                        false => self.can_group_give(ix, now),
+                    };
+                    gives && self.lets_out(ix, fetch.no_ack, now)
                 })
             }
         }

@@ -233,7 +233,7 @@ impl Queue {
             }
             _ => self.explain_breaker(self.plain_breaker.as_deref(), None, now),
         };
-        let of_limit = || self.explain_limit(seq, message);
+        let of_limit = || self.explain_limit(seq, message, now);
         if let Some(explanation) = of_group.or_else(of_limit) {
             return explanation;
         }
@@ -260,9 +260,9 @@ impl Queue {
     }
 
     /// Which limit keeps a due message from being delivered, if any does.
-    fn explain_limit(&self, seq: Seq, message: &Message) -> Option<Explanation> {
+    fn explain_limit(&self, seq: Seq, message: &Message, now: Millis) -> Option<Explanation> {
         let limited = message.limited()?;
-        let name = self.blocking_limit(seq, message.group)?;
+        let name = self.blocking_limit(seq, message.group, now)?;
         let limits = self.limits()?;
         let limit = limits.find(name).and_then(|ix| limits.get(ix));
         let until = limit.and_then(|limit| limit.room_at(limited.cost));
@@ -273,7 +273,7 @@ impl Queue {
                 limited.cost,
                 limits.most_of(name)
             ),
-            (true, Some(at)) if at > self.last => {
+            (true, Some(at)) if at > now => {
                 "One of its limits has no room for it until earlier deliveries count no longer."
                     .to_owned()
             }
@@ -283,7 +283,7 @@ impl Queue {
             (true, Some(_)) => "Others wait before it for one of its limits.".to_owned(),
         };
         let explanation = Explanation::new(Code::Limit, text).by(Some(name));
-        Some(explanation.until(until.filter(|at| *at > self.last)))
+        Some(explanation.until(until.filter(|at| *at > now)))
     }
 
     /// How a breaker keeps a due message from being delivered, if it does.

@@ -18,26 +18,31 @@ impl Queue {
     }
 
     /// Whether the limits of a message, which is the next one of its group, let it be
-    /// delivered now.
+    /// delivered at `now`.
     #[inline]
-    pub(in crate::queue) fn limits_let(&self, seq: Seq, ix: GroupIx) -> bool {
-        self.limits.is_none() || self.blocking_limit(seq, ix).is_none()
+    pub(in crate::queue) fn limits_let(&self, seq: Seq, ix: GroupIx, now: Millis) -> bool {
+        self.limits.is_none() || self.blocking_limit(seq, ix, now).is_none()
     }
 
-    /// The first limit that does not let a message be delivered, which is the next one of
-    /// its group.
-    pub(in crate::queue) fn blocking_limit(&self, seq: Seq, ix: GroupIx) -> Option<&[u8]> {
+    /// The first limit that does not let a message be delivered at `now`, which is the next one
+    /// of its group.
+    pub(in crate::queue) fn blocking_limit(
+        &self,
+        seq: Seq,
+        ix: GroupIx,
+        now: Millis,
+    ) -> Option<&[u8]> {
         let limits = self.limits.as_deref()?;
         let message = self.store.get(seq)?;
         let limited = message.limited()?;
         let stands = self.groups.get(ix).and_then(|group| group.position(ix));
         let key = stands.unwrap_or(Position {
             priority: message.priority,
-            join: self.join(self.last),
+            join: self.join(now),
             seq,
             group: ix,
         });
-        limits.blocking(limited, key, self.last)
+        limits.blocking(limited, key, now)
     }
 
     /// Whether a group stands in the line of a limit, or is to if this is its next message.
@@ -251,7 +256,8 @@ impl Queue {
     }
 
     /// Books another cost for the delivery of a running message, in the windows that still
-    /// count it.
+    /// count it. Deliveries are told apart by their millisecond: one that a limit has not counted,
+    /// because it came before DQ.LIMIT in the same millisecond, is taken for one that it has.
     pub(in crate::queue) fn correct_cost(&mut self, seq: Seq, cost: u64) {
         let message = self.store.get(seq);
         let Some((limited, message)) = message.and_then(|m| Some((m.limited()?, m))) else {

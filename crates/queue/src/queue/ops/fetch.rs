@@ -212,7 +212,7 @@ impl Queue {
                 }
                 continue;
             }
-            if !self.limits_let(seq, ix) {
+            if !self.limits_let(seq, ix, round.now) {
                 // The group is going to wait for that limit.
                 round.passed += 1;
                 self.effects.changed = true;

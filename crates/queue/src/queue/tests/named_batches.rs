@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::message::after::{After, Batching, Counts, OnFail};
 use crate::message::state::{Reason, State};
 use crate::message::{Choices, RareChoices};
-use crate::op::{Done, Fetch, NackKind, Op, Send, Sent};
+use crate::op::{AckSend, Done, Fetch, NackKind, Op, Send, Sent};
 use crate::queue::bulk::Step;
 use crate::queue::inspect::explain::Code;
 use crate::queue::rebuild::validate;
@@ -331,4 +331,17 @@ fn a_message_after_a_batch_that_its_own_command_has_ended_counts_nothing_of_it()
     let view = b.queue.view(second, b.now).unwrap();
     assert_eq!(view.after, Some((&b"b"[..], Counts::default())));
     assert_eq!(validate(&b.queue), Ok(()));
+}
+
+#[test]
+fn an_acksend_to_a_queue_without_batches_may_not_make_a_ring_either() {
+    let b = fixture();
+    let op = AckSend {
+        receipt: None,
+        result: None,
+        sends: vec![of("x"), of("y"), ring("x", "y"), ring("y", "x")],
+        signals: Vec::new(),
+    };
+    let moment = Moment::at_ms(b.now);
+    assert_eq!(b.queue.can_ack_send(&op, moment), Err(Error::Ring));
 }

@@ -8,12 +8,17 @@ use super::bulk::{run_beside, run_between_others};
 use super::driver::{run, run_burst, run_in_slices, run_lagging, run_with_steps_back};
 use super::random::{breaking_plan, burst, plan, purging_plan};
 
-/// A failing plan is printed in full, and is then added as a test of its own. No
-/// file of seeds is kept.
-fn config() -> ProptestConfig {
+/// The same plans in each run, so that a change is judged by the same ones as that before it;
+/// other plans wherever PROPTEST_CASES asks for a number of them. A failing plan is printed in
+/// full, and is then added as a test of its own. No file of seeds is kept.
+pub(super) fn config() -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,
         max_shrink_iters: 20_000,
+        rng_seed: match std::env::var_os("PROPTEST_CASES") {
+            Some(_) => RngSeed::Random,
+            None => RngSeed::Fixed(1),
+        },
         ..ProptestConfig::default()
     }
 }

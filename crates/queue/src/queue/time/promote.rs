@@ -2,6 +2,7 @@
 
 use super::Progress;
 use crate::groups::backlog::Member;
+use crate::groups::group::Group;
 use crate::index::ready_line::Join;
 use crate::message::state::StoredState;
 use crate::op::Happened;
@@ -80,7 +81,9 @@ impl Queue {
                 || group.is_in_line()
                 || group.backlog.all().count_at(StoredState::Retry) > 0
         });
-        if !known {
+        // It may come first in its group, which then waits for other limits.
+        let waits_for_limit = self.groups.get(group).and_then(Group::home).is_some();
+        if !known || waits_for_limit {
             self.refresh(group, self.last, Join::by_time(at));
         }
         1

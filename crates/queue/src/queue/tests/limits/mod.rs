@@ -9,7 +9,7 @@ use crate::message::{Choices, RareChoices};
 use crate::named_limits::LimitRule;
 use crate::op::{Done, DueTime, Fetch, NackKind, Op, Send};
 use crate::queue::rebuild::validate;
-use crate::settings::{Changes, OnDead, Rate, Settings};
+use crate::settings::{Changes, OnDead, OnRetry, Rate, Settings};
 use crate::{Millis, Seq};
 
 /// A rule with these windows.
@@ -347,4 +347,23 @@ fn idle_names_of_a_pattern_are_forgotten() {
     f.wait(100);
     assert_eq!(known(&f), 1);
     validate(&f.queue).unwrap();
+}
+
+#[test]
+fn a_failed_message_that_is_due_again_waits_for_its_own_limits() {
+    let mut f = Fixture::new(Settings {
+        on_retry: OnRetry::Skip,
+        ..Settings::default()
+    });
+    f.apply(&set("*", rule(1, &[])));
+    let failed = f.send(limited(Some("g"), &["a"], 1));
+    f.send(limited(Some("g"), &["b"], 1));
+    let other = f.limited(&["b"], 1);
+    let got = f.most(1);
+    f.nack(&[got[0].1], NackKind::Delay(10));
+    f.wait(10);
+    // The group stood in the line of b, which has room for one.
+    let mut given = seqs(&f.most(9));
+    given.sort_unstable();
+    assert_eq!(given, [failed, other]);
 }

@@ -9,6 +9,7 @@ use super::{limited, rule, set};
 use crate::named_limits::LimitRule;
 use crate::op::{Done, DueTime, Fetch, NackKind, Op, Send};
 use crate::queue::rebuild::validate;
+use crate::queue::tests::properties::config;
 use crate::queue::Queue;
 use crate::settings::{Clock, OnRetry, Settings};
 use crate::{Millis, Moment, Receipt, Seq};
@@ -144,6 +145,13 @@ impl World {
         self.apply(&Op::Tick);
     }
 
+    /// Whether messages are due that were not promoted: a group waits for the limits of the first
+    /// of its messages that was.
+    fn is_behind(&self) -> bool {
+        let promotion = self.queue.waiting.next_promotion();
+        promotion.is_some_and(|(due, _)| due <= self.now)
+    }
+
     fn fetch(&mut self, count: u64, per_group: u64, kind: u8) {
         let fetch = Fetch {
             count,
@@ -154,6 +162,7 @@ impl World {
         };
         let could = self.queue.can_serve(&fetch, self.now);
         let peeked = self.queue.peek(1, self.now);
+        let was_behind = self.is_behind();
         let (no_ack, of_all) = (fetch.no_ack, fetch.group.is_none());
         // What is delivered without a lease is gone afterwards.
         let before = self.queue.clone();
@@ -161,7 +170,7 @@ impl World {
             panic!("no deliveries")
         };
         assert!(could || given.is_empty(), "what it gives was not foretold");
-        if of_all && self.plain {
+        if of_all && self.plain && !was_behind {
             let first = given.first().map(|given| given.seq);
             assert_eq!(peeked.first().copied(), first, "PEEK");
         }
@@ -207,7 +216,7 @@ impl World {
 
     /// A FETCH has taken all that it could, so a limit holds up whatever else is due.
     fn check_nothing_could_go(&self) {
-        if !self.plain || self.queue.is_paused(self.now) {
+        if !self.plain || self.is_behind() || self.queue.is_paused(self.now) {
             return;
         }
         for (ix, group) in self.queue.groups.starting_at(0) {
@@ -240,6 +249,9 @@ impl World {
         let of = RULES[usize::from(of)];
         let before: Vec<Option<LimitRule>> = NAMES.map(|name| self.rule_of(name).cloned()).into();
         let rule = rule(concurrency, &rates);
+        // A delivery in the millisecond of a DQ.LIMIT, but before it, cannot be told from one that
+        // the limit has counted, when COST corrects it.
+        self.now += 1;
         self.apply(&set(of, rule.clone()));
         match rule.is_open() {
             true => self.rules.remove(of),
@@ -363,7 +375,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn no_delivery_exceeds_a_limit_and_nothing_waits_in_vain(

@@ -59,9 +59,14 @@ impl Model {
         self.ended_ids.iter_mut().for_each(|(_, at)| *at -= by);
         for schedule in &mut self.schedules {
             if schedule.is_given {
-                schedule.next_at = schedule.start;
-                while schedule.next_at <= now {
-                    schedule.next_at += schedule.period;
+                let mut next = schedule.start;
+                while next <= now {
+                    next += schedule.period;
+                }
+                // A paused one that will never fire again keeps the time that it had.
+                let is_over = schedule.limits.until.is_some_and(|until| next > until);
+                if !(schedule.paused && is_over) {
+                    schedule.next_at = next;
                 }
             } else {
                 schedule.start -= by;
