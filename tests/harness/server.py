@@ -35,6 +35,8 @@ DEFAULTS = {
     "bind": "127.0.0.1",
     "save": '""',
     "appendonly": "no",
+    # A killed server has logged what it has replied to, also while the disk is slow.
+    "appendfsync": "always",
     "enable-debug-command": "yes",
     "enable-module-command": "yes",
     "repl-diskless-sync-delay": "0",
