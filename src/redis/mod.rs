@@ -31,6 +31,12 @@ macro_rules! api {
 
 pub mod acl;
 mod advice;
+#[cfg(target_os = "linux")]
+mod alarm;
+#[cfg(not(target_os = "linux"))]
+mod no_alarm;
+#[cfg(not(target_os = "linux"))]
+use no_alarm as alarm;
 // Unit tests run without a server, on the system's allocator.
 #[cfg(not(test))]
 mod alloc;

@@ -2,10 +2,10 @@
 //!
 //! The server orders its timers by the wall clock, so a step back of the wall clock freezes them.
 //! So the timer is never set far ahead, and the handler of the cron event runs what a frozen timer
-//! has missed.
+//! has missed. An [`alarm`] wakes the server where it would sleep for too long.
 
 use super::guard::contain;
-use super::{raw, Context};
+use super::{alarm, raw, Context};
 use std::cell::Cell;
 use std::os::raw::{c_int, c_void};
 use std::ptr;
@@ -23,9 +23,11 @@ thread_local! {
 }
 
 /// Installs the functions that run when the timer fires, and when each timer of a burst does.
-pub fn install(handler: fn(&mut Context), of_burst: fn(&mut Context)) {
+pub fn install(ctx: &Context, handler: fn(&mut Context), of_burst: fn(&mut Context)) {
     HANDLER.set(Some(handler));
     BURST_HANDLER.set(Some(of_burst));
+    // SAFETY: the context is live, and this is called once, when the module is loaded.
+    unsafe { alarm::install(ctx.as_ptr(), fire_in_this_turn) };
 }
 
 /// Sets `count` timers that all fire in the next turn of the event loop, one after the other. Each
@@ -59,16 +61,31 @@ pub fn burst(ctx: &Context, count: usize) {
     BURST.set(count);
 }
 
-/// Sets the timer to fire in `delay_ms` milliseconds, or in [`LONGEST_MS`] if that is sooner. This
-/// replaces the earlier setting. Costs about 200 ns, so call it only if the time has changed.
-pub fn arm(ctx: &Context, delay_ms: u64) {
-    disarm(ctx);
-    let delay = delay_ms.min(LONGEST_MS) as i64;
+/// Sets the timer to fire in `delay_us` microseconds, or in [`LONGEST_MS`] if that is sooner. This
+/// replaces the earlier setting. Costs some 500 ns, so call it only if the time has changed.
+pub fn arm(ctx: &Context, delay_us: u64) {
+    if delay_us < LONGEST_MS * 1000 {
+        alarm::set(delay_us);
+    }
+    // Rounded up, so that the timer never fires early.
+    arm_at(ctx.as_ptr(), delay_us.div_ceil(1000).min(LONGEST_MS));
+}
+
+/// Makes the timer fire in this turn of the event loop, if it is set: the server looks after its
+/// timers at the end of the turn.
+fn fire_in_this_turn(ctx: *mut raw::RedisModuleCtx) {
+    if is_armed() {
+        arm_at(ctx, 0);
+    }
+}
+
+fn arm_at(ctx: *mut raw::RedisModuleCtx, delay_ms: u64) {
+    stop(ctx);
     // SAFETY: the context is live.
     let id = unsafe {
         api!(RedisModule_CreateTimer(
-            ctx.as_ptr(),
-            delay,
+            ctx,
+            delay_ms as i64,
             Some(fire),
             ptr::null_mut()
         ))
@@ -78,10 +95,14 @@ pub fn arm(ctx: &Context, delay_ms: u64) {
 
 /// Stops the timer, if it is set.
 pub fn disarm(ctx: &Context) {
+    stop(ctx.as_ptr());
+}
+
+fn stop(ctx: *mut raw::RedisModuleCtx) {
     if let Some(id) = PENDING.take() {
         // SAFETY: the context is live. The id is never that of a timer whose callback is running
         // (see `fire`), which the server frees itself.
-        let _: c_int = unsafe { api!(RedisModule_StopTimer(ctx.as_ptr(), id, ptr::null_mut())) };
+        let _: c_int = unsafe { api!(RedisModule_StopTimer(ctx, id, ptr::null_mut())) };
     }
 }
 

@@ -186,14 +186,6 @@ impl DueIndex {
     }
 }
 
-/// The time in ms from `now_us` microseconds until `wake` ms, rounded up so that the timer never
-/// fires early.
-pub fn delay(wake: Millis, now_us: u64) -> Millis {
-    wake.saturating_mul(1000)
-        .saturating_sub(now_us)
-        .div_ceil(1000)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -356,15 +348,5 @@ mod tests {
         assert_eq!(names(&index), named(&[(0, "f:{3}")]));
         index.forget_db(None);
         assert_eq!(names(&index), []);
-    }
-
-    #[test]
-    fn the_delay_is_rounded_up_and_never_negative() {
-        assert_eq!(delay(10, 9_000), 1);
-        assert_eq!(delay(10, 9_001), 1);
-        assert_eq!(delay(10, 9_999), 1);
-        assert_eq!(delay(10, 10_000), 0);
-        assert_eq!(delay(10, 99_000), 0);
-        assert!(delay(NEVER, 0) > 1_000_000);
     }
 }

@@ -47,12 +47,12 @@ use crate::redis::{event_loop, events as redis_events, info as redis_info, timer
 /// Installs the timer, and subscribes to the server's events. Called once, at the end of the
 /// module's load. Error: the server refuses a subscription.
 pub fn start(ctx: &mut Context) -> Result<(), String> {
-    redis_timer::install(timer::fire, timer::fire_of_burst);
     if !redis_events::subscribe(ctx, events::EVENTS)
         || !event_loop::install(ctx, standstill::woke, before_sleep)
     {
         return Err("the server refuses a subscription to its events".to_owned());
     }
+    redis_timer::install(ctx, timer::fire, timer::fire_of_burst);
     redis_info::install(ctx, info::write);
     wakeups::start_acting();
     Ok(())

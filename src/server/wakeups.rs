@@ -7,7 +7,7 @@ use crate::redis::{clock, deadlines, event_loop, timer, Context, Value};
 use dq_queue::{Millis, NEVER};
 
 use super::address::QueueAddress;
-use super::due_index::{self, Due, DueIndex};
+use super::due_index::{Due, DueIndex};
 use super::{config, standstill};
 
 /// How long until the timer tries again during a CLIENT PAUSE or a failover, in ms.
@@ -68,7 +68,8 @@ pub fn end_waits(ctx: &Context) {
 }
 
 fn set(ctx: &Context, wake: Millis) {
-    timer::arm(ctx, due_index::delay(wake, clock::now_us()));
+    let delay_us = wake.saturating_mul(1000).saturating_sub(clock::now_us());
+    timer::arm(ctx, delay_us);
     SET_FOR.set(wake);
     event_loop::turn_again();
 }

@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("--big", type=int, default=5_000_000, help="messages of the queue that goes (%(default)s)")
     parser.add_argument("--bulk", type=int, default=1_000_000, help="messages removed in slices (%(default)s)")
     parser.add_argument("--crowd", type=int, default=10_000, help="consumers that wait at once (%(default)s)")
+    parser.add_argument("--queues", type=int, default=10_000, help="queues due at once (%(default)s)")
     parser.add_argument("--batch", type=int, default=1_000_000, help="members of a batch (%(default)s)")
     parser.add_argument("--found", type=int, default=10_000_000, help="messages that FIND goes over (%(default)s)")
     parser.add_argument("--idle", type=float, default=3, help="seconds watched before each (%(default)s)")
@@ -44,7 +45,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=5, help="ms beyond idle that are too many (%(default)s)")
     args = parser.parse_args()
     found = {}
-    with Stalls(args.due, args.big, args.idle, args.crowd, args.bulk) as stalls:
+    with Stalls(args.due, args.big, args.idle, args.crowd, args.bulk, args.queues) as stalls:
         info = stalls.client.info("server")
         print(f"server {info.get('valkey_version') or info['redis_version']}; waits in ms\n{HEAD}", flush=True)
         searches = Searches(stalls, args.batch, args.found)

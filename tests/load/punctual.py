@@ -43,6 +43,8 @@ class Punctual:
         yield self.row("due one by one", messages, self.one_by_one)
         yield self.row("due every 5 ms, a consumer each", messages, self.spread)
         yield self.row("fires of a schedule, every 50 ms", messages, self.schedule)
+        yield self.in_queues(1, messages)
+        yield self.in_queues(messages, messages)
         for wait in ("fetch", "list"):
             yield self.unblocked(wait, messages)
         yield self.released(messages)
@@ -78,6 +80,25 @@ class Punctual:
         for _ in range(messages):
             w.send("DQ.FETCH", "q", "BLOCK", 0, "NOACK")
             got(w)
+
+    def in_queues(self, queues, messages) -> Late:
+        """Messages that fall due in one millisecond, spread over so many queues, with a consumer each."""
+        client = self.server.client()
+        client.flushall()
+        keys = [f"q:{number % queues}" for number in range(messages)]
+        wires = [self.server.wire() for _ in keys]
+        for key, wire in zip(keys, wires):
+            wire.send("DQ.FETCH", key, "BLOCK", 0)
+        self.server.wait_blocked(messages)
+        due = now_ms() + 500 + messages
+        for key in keys:
+            client.execute_command("DQ.SEND", key, "x", "AT", due)
+        for wire in wires:
+            got(wire)
+            wire.close()
+        late = client.info("everything")
+        found = (late[f"dq_lateness_{which}_ms"] for which in ("p50", "p99", "max"))
+        return Late(f"due in one ms in {queues:,} queue" + ("s" if queues > 1 else ""), messages, *found, noise())
 
     def unblocked(self, wait, messages) -> Late:
         """What a client sends that has just been unblocked, as the server is about to sleep."""

@@ -5,7 +5,16 @@ from dataclasses import dataclass
 
 from tests.harness.absence import Absences
 from tests.harness.server import now_ms
-from tests.load.crowd import FAR, fill, fill_groups, freed, raise_limit, until, waiting
+from tests.load.crowd import (
+    FAR,
+    PAYLOAD,
+    fill,
+    fill_groups,
+    freed,
+    raise_limit,
+    until,
+    waiting,
+)
 from tests.load.probe import Probe, Waits
 from tests.load.server import TimedServer
 
@@ -33,8 +42,8 @@ class Row:
 class Stalls:
     """A server, and what is done to its queue `q` while a probe watches; `idle` seconds are watched before each at least."""
 
-    def __init__(self, due: int, big: int, idle: float, crowd: int, bulk: int):
-        self.due, self.big, self.idle, self.crowd, self.bulk = due, big, idle, crowd, bulk
+    def __init__(self, due: int, big: int, idle: float, crowd: int, bulk: int, queues: int):
+        self.due, self.big, self.idle, self.crowd, self.bulk, self.queues = due, big, idle, crowd, bulk, queues
         raise_limit(crowd + SPARE)
         self.server = TimedServer(maxclients=crowd + SPARE)
 
@@ -53,6 +62,8 @@ class Stalls:
         yield self.waking(1)
         yield self.waking(self.crowd)
         yield self.due_to_a_crowd()
+        yield self.due_in(1)
+        yield self.due_in(self.queues)
         yield self.on_big("UNLINK", lambda: self.client.unlink("q"), self.gone)
         yield self.on_big("FLUSHALL ASYNC", lambda: self.client.flushall(asynchronous=True), self.gone)
         yield self.on_big("key expires (PEXPIRE)", lambda: self.client.pexpire("q", 100), self.gone)
@@ -105,6 +116,22 @@ class Stalls:
         name = f"{self.crowd:,} waiting, all due at once"
         row = self.row(name, self.crowd, lambda: time.sleep(max(0, due - now_ms()) / 1000), over)
         self.dismiss(wires, all_served=True)
+        return row
+
+    def due_in(self, queues: int) -> Row:
+        """A message for each of `self.queues`, spread over so many queues, all due in one millisecond."""
+        due = now_ms() + int(self.idle * 1000) + 2000 + self.queues // 5
+        pipe = self.client.pipeline(transaction=False)
+        for number in range(self.queues):
+            pipe.execute_command("DQ.SEND", f"q:{number % queues}", PAYLOAD, "AT", due)
+        pipe.execute()
+        assert now_ms() + self.idle * 1000 < due, "the messages could not be sent before they were due"
+        # To look into each of many queues would be a load itself, so it is over when it must be.
+        over_at = due + 1000
+        name = f"due at once in {queues:,} queue" + ("s" if queues > 1 else "")
+        row = self.row(name, self.queues, lambda: time.sleep(max(0, over_at - now_ms()) / 1000), lambda: True)
+        assert self.client.info("everything")["dq_ready"] == self.queues
+        self.clear()
         return row
 
     def dismiss(self, wires, all_served: bool) -> None:
