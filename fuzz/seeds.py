@@ -17,6 +17,11 @@ from tests.harness.verbs import KEYS  # noqa: E402
 CORPUS = Path(__file__).parent / "corpus"
 # A chunk of a snapshot begins with its kind and whether it is the first.
 CHUNK_HEAD = 2
+# A log entry begins with its kind and version. The flags say whether it has steps of time, which come next.
+KIND_BITS = 5
+FLAGS = 8
+STEPS = 1
+MOST_STEPS = b"\xff\xff\xff\xff\x0f"
 
 DOCUMENTS = [
     b'a b /c/d\n{"a":1,"b":"x","c":{"d":true}}',
@@ -65,6 +70,17 @@ def chunks(data: bytes) -> list:
     return found
 
 
+def has_steps(record: bytes) -> bool:
+    """Whether a log entry of the first version has steps of time, and nothing else before them."""
+    return len(record) > FLAGS + 1 and record[0] >> KIND_BITS == 1 and record[FLAGS] & 3 == STEPS
+
+
+def with_most_steps(record: bytes) -> bytes:
+    """A log entry that names more steps of time than a slice can take."""
+    ends = next(n for n in range(FLAGS + 1, len(record)) if record[n] < 0x80) + 1
+    return record[: FLAGS + 1] + MOST_STEPS + record[ends:]
+
+
 def line(wait: int, *words) -> bytes:
     return bytes([wait]) + b"\x1f".join(w if isinstance(w, bytes) else str(w).encode() for w in words) + b"\n"
 
@@ -88,10 +104,14 @@ def main() -> None:
         lambda c: c.execute_command("DQ.CREATE", "q"),
         later,
     ]
+    hostile = b""
     for number, work in enumerate(works):
         records, snapshots = log_of(work)
         put("snapshot", number, b"".join(snapshots))
         put("log_entry", number, b"".join(bytes([len(r)]) + r for r in records if len(r) < 256)[:4000])
+        hostile = next((with_most_steps(r) for r in records if has_steps(r)), hostile)
+    assert hostile, "no log entry has steps of time"
+    put("log_entry", len(works), bytes([len(hostile)]) + hostile)
     calls = [line(9, args[0], *args[1:]) for args, _ in KEYS]
     put("arguments", 0, b"m" + b"".join(calls))
     put("arguments", 1, b"s" + b"".join(calls[::-1]))

@@ -28,6 +28,20 @@ else
     found=fuzz/found
 fi
 
+# Whether a target finds each bug that can be seeded around what it fuzzes (fuzz/src/bug.rs) in the committed corpus.
+finds_seeded_bugs() {
+    local bug bugs=()
+    case $1 in
+    arguments) bugs=(lost-cut lost-spare) ;;
+    log_entry) bugs=(any-steps) ;;
+    esac
+    for bug in "${bugs[@]}"; do
+        ! DQ_FUZZ_BUG=$bug "$TARGET/fuzz/$host/fuzz/$1" -runs=0 -artifact_prefix="$found/" "fuzz/corpus/$1" 2>"$found/log.$bug" ||
+            die "$1 has not found the seeded bug $bug"
+        grep -q 'panicked at' "$found/log.$bug" || die "$1 ended for another reason than the seeded bug $bug"
+    done
+}
+
 for source in fuzz/fuzz_targets/*.rs; do
     target=$(basename "$source" .rs)
     options=(-max_total_time="${FUZZ_SECONDS:-60}" -timeout=10 -max_len=4096)
@@ -40,6 +54,7 @@ for source in fuzz/fuzz_targets/*.rs; do
             tail -n 30 "$found/log" >&2
             die "$target is broken by an input, which is kept in fuzz/artifacts/$target"
         }
+        finds_seeded_bugs "$target"
         sed -n "s/^Done \([0-9]*\) runs.*/$target: \1 inputs/p" "$found/log"
     else
         options+=(-print_final_stats=1)

@@ -1,5 +1,6 @@
 //! Shared by the fuzz targets.
 
+pub mod bug;
 pub mod twin;
 
 use dq_queue::Queue;

@@ -2,6 +2,7 @@
 //! from its log entry. In the end both must have the same snapshot, and loading it
 //! must give the same queue.
 
+use crate::bug::{self, Bug};
 use crate::{loaded, saved};
 use dq_queue::args::acksend::What;
 use dq_queue::args::fetch::FetchRequest;
@@ -157,6 +158,11 @@ impl Twins {
             return done;
         }
         let logged = if done.is_some() { &op } else { &Op::Tick };
+        match bug::seeded() {
+            Some(Bug::LostCut) => before.cut = 0,
+            Some(Bug::LostSpare) => before.spare = 0,
+            _ => {}
+        }
         let mut bytes = Vec::new();
         LogEntry::of(moment, before, None, logged).encode_into(&mut bytes);
         let entry = LogEntry::decode(&bytes).expect("a log entry can be read");
