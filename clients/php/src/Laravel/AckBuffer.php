@@ -8,12 +8,12 @@ use Dq\Error;
 use Dq\Message;
 
 /**
- * The ack of a finished job, which goes with the command that fetches the next one.
+ * The ack of a finished job until it is sent.
  *
- * It holds one ack at most, and only while a fetch is sure to follow at once: between the end of a job and the next pop of
- * the same worker. Whoever knows that no pop follows sends it: a worker that stops, is paused or rests, and everything that
- * asks the queue for something else. So a job that has ended is not acked later than a millisecond after its end, and if the
- * process is killed in this time, the job runs again, as it does if it is killed just before any ack.
+ * An ack goes with the next fetch. It waits only if that fetch is sure to follow at once: between the end of a job and the
+ * next pop of the same worker. Whoever knows that no pop follows sends it: a worker that stops, is paused or rests, and
+ * everything that asks the queue for something else. A job whose worker is killed in this time runs again, as it does if
+ * the worker is killed just before its ack. docs/clients.md explains it.
  *
  * Nothing tells whether a worker rests between its jobs (`--rest`). That is seen by the time that it takes from a job to the
  * next round, and from then on no ack waits.

@@ -11,8 +11,9 @@ long as need be. Waiting workers do not poll, and no command does maintenance.
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from threading import get_ident
 from typing import Any
 from uuid import uuid4
 
@@ -81,10 +82,9 @@ class DqBroker(Broker):
         self.client = client
         given = set() if dead_message_ttl is None else {"dead_retain"}
         self.lasting = Lasting(client, {"dead_retain": self.dead_message_ttl}, given)
-        self.consumer = worker_name()
         self.last_words = LastWords()
         self.calls = Calls(client, self.last_words)
-        self._leases: dict[str, Leases] = {}
+        self._leases: dict[tuple[str, int], Leases] = {}
 
     def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
         if signal == "worker_boot":
@@ -101,8 +101,12 @@ class DqBroker(Broker):
         return Queue(self.client, f"{self.namespace}:{queue_name}")
 
     def leases(self, queue_name: str) -> Leases:
-        """Returns what this process holds of a queue. It outlives a consumer, which a lost connection replaces."""
-        return self._leases.setdefault(queue_name, Leases(self.queue(queue_name), self.heartbeat_timeout, self.consumer))
+        """Returns what a thread holds of a queue. It outlives a consumer, which a lost connection or a pause replaces."""
+        # Each worker has a thread for each queue.
+        place = (queue_name, get_ident())
+        if place not in self._leases:
+            self._leases[place] = Leases(self.queue(queue_name), self.heartbeat_timeout, worker_name())
+        return self._leases[place]
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> "DqConsumer":
         """Returns a consumer that holds at most `prefetch` messages and waits up to `timeout` ms for one."""
@@ -200,25 +204,26 @@ class DqConsumer(Consumer):
             self._give_back_fetched()
 
     def _send_acks(self) -> None:
-        """Sends the acks that wait, and whatever another thread adds meanwhile."""
-        acks = self.leases.take_finished()
-        if not acks:
-            return
-        if self.leases.is_waiting_for_room:
-            self._take(len(acks), acks)
-        else:
-            with self._putting_back(acks):
-                self._calling(self.queue.ack, *acks)
-        # This wakes the consumer, so it comes last.
-        self.leases.drop(*acks)
-
-    @contextmanager
-    def _putting_back(self, acks: list[int]) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self.leases.put_back(acks)
-            raise
+        """Sends the acks that wait, and whatever other threads add meanwhile."""
+        held = self.leases
+        while held.acks:
+            fetches = held.is_waiting_for_room
+            if fetches and not held.fetching.acquire(blocking=False):
+                if held.is_waiting_for_room:
+                    # Another thread fetches for an ack. It sends these afterwards.
+                    return
+                continue
+            try:
+                with held.acks.sending() as acks:
+                    if acks and fetches:
+                        self._take(len(acks), acks)
+                    elif acks:
+                        self._calling(self.queue.ack, *acks)
+            finally:
+                if fetches:
+                    held.fetching.release()
+            # This wakes the consumer, so it comes last.
+            held.drop(*acks)
 
     def nack(self, message: Any) -> None:
         """Makes the message dead with the reason `rejected`. DQ.REDRIVE brings it back."""
@@ -294,28 +299,37 @@ class DqConsumer(Consumer):
 
     def _fetch(self) -> bool:
         """Waits for room, and then for messages. Returns whether there are any."""
-        self.leases.wait_for_room(self.prefetch, lambda: bool(self._fetched), self.timeout / 1000)
-        if not self._fetched:
-            acks = self.leases.take_finished()
+        held = self.leases
+        try:
+            held.wait_for_room(self.prefetch, lambda: bool(self._fetched), self.timeout / 1000)
+            with held.fetching:
+                held.is_waiting_for_room = False
+                # A thread that acks may have fetched some meanwhile. Then the next fetch follows soon, and takes the acks along.
+                if not self._fetched:
+                    self._fetch_with_acks()
+        finally:
+            held.is_waiting_for_room = False
+        return bool(self._fetched)
+
+    def _fetch_with_acks(self) -> None:
+        with self.leases.acks.sending() as acks:
             self.leases.drop(*acks)
             room = self.prefetch - len(self.leases)
             if acks or room > 0:
                 self._take(min(max(room, 1), 1000), acks, block=self.timeout)
-        return bool(self._fetched)
 
     def _take(self, count: int, acks: list[int], **options: Any) -> None:
         """Sends acks and fetches messages for `__next__`."""
         # With a token, the client's second attempt after a lost reply gets the messages of the first one.
-        with self._putting_back(acks):
-            messages = self._calling(
-                self.queue.fetch,
-                count=count,
-                lease=self.leases.lease,
-                consumer=self.leases.consumer,
-                token=uuid4().hex,
-                ack=acks,
-                **options,
-            )
+        messages = self._calling(
+            self.queue.fetch,
+            count=count,
+            lease=self.leases.lease,
+            consumer=self.leases.consumer,
+            token=uuid4().hex,
+            ack=acks,
+            **options,
+        )
         self.leases.add(messages)
         self._fetched.extend(messages)
 

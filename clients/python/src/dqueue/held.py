@@ -1,12 +1,12 @@
-"""What a process of Dramatiq holds: leases that go on, and acks that wait for one another."""
+"""What a process of Dramatiq holds: leases that go on, and acks that are still to be sent."""
 
 import threading
 import time
 from collections.abc import Callable, Iterable
 
 from dqueue import message as dq
+from dqueue.ackbuffer import PATIENCE, AckBuffer
 from dqueue.leases import pause
-from dqueue.pace import PATIENCE, AckPace
 from dqueue.queue import Queue
 
 
@@ -18,9 +18,9 @@ class Leases:
         self.lease = lease
         self.consumer = consumer
         self._receipts: set[int] = set()
-        # Those whose ack is still to be sent.
-        self._finished: set[int] = set()
-        self._pace = AckPace()
+        self.acks: AckBuffer[int] = AckBuffer()
+        self.fetching = threading.Lock()
+        """For whoever fetches. A TOKEN repeats the last delivery of its consumer, so there is one fetch at a time."""
         self._changed = threading.Condition()
         self.is_waiting_for_room = False
         self._touched_at = time.monotonic()
@@ -45,35 +45,21 @@ class Leases:
         `window` is how many messages may be held.
         """
         with self._changed:
-            self._finished.add(receipt)
-            may_wait = self._pace.may_wait(time.monotonic(), len(self._finished), window)
-            if may_wait and self.is_waiting_for_room:
+            if self.acks.add(receipt, time.monotonic(), window) and self.is_waiting_for_room:
                 self._changed.notify_all()
                 return True
             return False
 
-    def take_finished(self) -> list[int]:
-        """Returns the acks that are to be sent. Whoever sends them drops them then, or puts them back."""
-        with self._changed:
-            taken = [*self._finished]
-            self._finished.clear()
-            return taken
-
-    def put_back(self, receipts: list[int]) -> None:
-        """Keeps acks that could not be sent. It does no harm to send them twice."""
-        with self._changed:
-            self._finished.update(receipts)
-
     def wait_for_room(self, window: int, is_given: Callable[[], bool], timeout: float) -> None:
-        """Waits up to `timeout` seconds until fewer than `window` messages are held, an ack has waited, or `is_given`."""
+        """Waits up to `timeout` seconds until fewer than `window` messages are held, an ack has waited, or `is_given`.
+
+        `is_waiting_for_room` is true from then on, until the caller fetches.
+        """
         with self._changed:
             self.is_waiting_for_room = True
-            try:
-                self._changed.wait_for(lambda: self._has_room(window) or is_given() or self._finished, timeout)
-                if self._finished and not self._changed.wait_for(lambda: self._has_room(window) or is_given(), PATIENCE):
-                    self._pace.has_waited(len(self._finished))
-            finally:
-                self.is_waiting_for_room = False
+            self._changed.wait_for(lambda: self._has_room(window) or is_given() or self.acks, timeout)
+            if self.acks and not self._changed.wait_for(lambda: self._has_room(window) or is_given(), PATIENCE):
+                self.acks.patience_is_over()
 
     def _has_room(self, window: int) -> bool:
         return len(self._receipts) < window

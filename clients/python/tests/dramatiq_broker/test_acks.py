@@ -9,7 +9,7 @@ import redis
 dramatiq = pytest.importorskip("dramatiq", reason="needs dramatiq: pip install 'dq-queue[dramatiq]'")
 
 from clients.python.tests.dramatiq_broker.sending import send  # noqa: E402
-from clients.python.tests.pacing import PairPace  # noqa: E402
+from clients.python.tests.pacing import Pairs  # noqa: E402
 
 
 class Taking(threading.Thread):
@@ -57,7 +57,7 @@ def hurried(broker, q):
     """A consumer that holds two messages, while three are ready, and whose acks come fast."""
     send(broker, "a", "b", "c", "d", "e")
     consumer = broker.consume("default", prefetch=2, timeout=5000)
-    consumer.leases._pace = PairPace()
+    consumer.leases.acks = Pairs()
     return consumer, [next(consumer), next(consumer)]
 
 
@@ -135,6 +135,34 @@ def full(broker, q):
     message = next(consumer)
     consumer.leases.is_waiting_for_room = True
     return consumer, message, consumer.queue.fetch
+
+
+def test_an_ack_leaves_its_fetch_to_the_one_that_is_on_its_way(broker, q):
+    send(broker, "a", "b", "c")
+    consumer = broker.consume("default", prefetch=2, timeout=5000)
+    held = [next(consumer), next(consumer)]
+    consumer.leases.is_waiting_for_room = True
+    settle = consumer.queue.fetch
+    acked = []
+
+    def fetch(**options):
+        # A TOKEN repeats the last delivery of its consumer, so the other ack does not fetch meanwhile.
+        acked.append(len(options["ack"]))
+        if len(acked) == 1:
+            consumer.ack(held[1])
+        return settle(**options)
+
+    consumer.queue.fetch = fetch
+    consumer.ack(held[0])
+    assert (acked, q.info()["acked"], q.len("running")) == ([1, 1], 2, 1)
+
+
+def test_an_ack_does_not_wait_for_the_fetch_of_an_idle_worker(full, q):
+    consumer, message, _ = full
+    consumer.leases.is_waiting_for_room = False
+    with consumer.leases.fetching:
+        consumer.ack(message)
+    assert q.info()["acked"] == 1
 
 
 def test_what_an_ack_brings_to_a_closed_consumer_goes_back(full, q):

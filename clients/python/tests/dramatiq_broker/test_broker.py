@@ -15,6 +15,7 @@ dramatiq = pytest.importorskip("dramatiq", reason="needs dramatiq: pip install '
 from dqueue.dramatiq import DqBroker  # noqa: E402
 
 from clients.python.tests.dramatiq_broker.sending import send  # noqa: E402
+from tests.harness.server import wait_for  # noqa: E402
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples/drivers/dramatiq_shop.py"
 HOUR = 3_600_000
@@ -104,6 +105,17 @@ def test_leases_are_kept_and_end_with_their_worker(dq_url, q):
     assert again.message_id == message.message_id
     consumer.ack(message)
     assert q.len("running") == 1
+
+
+def test_two_workers_of_a_process_have_two_consumer_names(broker, q):
+    broker.declare_queue("default")
+    workers = [dramatiq.Worker(broker, worker_timeout=1000, worker_threads=1) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    wait_for(lambda: q.info()["blocked-clients"] == 2)
+    assert len({one.name for one in q.consumers()}) == 2
+    for worker in workers:
+        worker.stop()
 
 
 def test_a_consumer_waits_for_room_and_for_messages(broker, q):

@@ -10,7 +10,7 @@ from kombu import Connection, Consumer, Queue  # noqa: E402
 from kombu.asynchronous.hub import Hub  # noqa: E402
 
 from clients.python.tests.kombu_transport.publishing import publish  # noqa: E402
-from clients.python.tests.pacing import PairPace  # noqa: E402
+from clients.python.tests.pacing import Pairs  # noqa: E402
 from tests.harness.server import wait_for  # noqa: E402
 
 HOUR = 3_600_000
@@ -224,7 +224,7 @@ def hurried(connection, q):
     ) as consumer:
         connection.register_with_event_loop(hub)
         wait_for(lambda: hub.run_once() or len(received) == 4)
-        consumer.channel._pace = PairPace()
+        consumer.channel._acks = Pairs()
         yield consumer, hub, received
     hub.close()
 
@@ -298,7 +298,7 @@ def test_acks_of_several_queues_take_one_fetch_along(connection, q, dq_client):
     ):
         connection.register_with_event_loop(hub)
         wait_for(lambda: hub.run_once() or len(received) == 2)
-        connection.default_channel._pace = PairPace()
+        connection.default_channel._acks = Pairs()
         assert {message.delivery_tag.queue for message in received} == {"jobs", "mails"}
         dq_client.config_resetstat()
         for message in [*received]:

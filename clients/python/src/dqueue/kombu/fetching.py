@@ -12,13 +12,13 @@ from kombu.log import get_logger
 from kombu.utils.encoding import bytes_to_str
 from redis.exceptions import ConnectionError, ResponseError
 
+from dqueue.ackbuffer import PATIENCE, AckBuffer
 from dqueue.connection import is_transient
 from dqueue.kombu.keeper import leave_unread, take_unread
 from dqueue.kombu.messages import UNREADABLE, Tag, by_queue, delivered
 from dqueue.kombu.older import Older
 from dqueue.leases import consumer_name
 from dqueue.options import Word
-from dqueue.pace import PATIENCE, AckPace
 
 logger = get_logger(__name__)
 
@@ -33,10 +33,9 @@ class FetchingChannel(Older):
         # The token of a blocking fetch whose reply has not been read, and the consumer, if that was another channel.
         self._token: str | None = None
         self._consumer: str | None = None
-        # Acks that wait for others, and the entry in the event loop that ends their wait.
-        self._waiting: list[Tag] = []
+        # Acks that are still to be sent, and the entry in the event loop that ends their wait.
+        self._acks: AckBuffer[Tag] = AckBuffer()
         self._end_of_wait: Any = None
-        self._pace = AckPace()
         # Acks that were sent with this fetch, until the replies have been read.
         self._riding: list[Tag] = []
         # Whether a delivery of the last reply has not been handed on yet.
@@ -87,11 +86,11 @@ class FetchingChannel(Older):
         # If the connection has ended before the replies to these acks were read.
         self._ack_again()
         connection = self.client.connection
-        self._in_poll, self._riding, self._waiting = connection, self._waiting, []
-        self._brpop_sent_at = monotonic()
         fetch = ("DQ.MFETCH", len(queues), *map(self.key, queues), *options)
-        acks = map(self._ack_command, by_queue(self._riding))
-        connection.send_packed_command(connection.pack_commands([*acks, fetch]))
+        with self._acks.sending() as acks:
+            connection.send_packed_command(connection.pack_commands([*map(self._ack_command, by_queue(acks)), fetch]))
+        self._in_poll, self._riding = connection, acks
+        self._brpop_sent_at = monotonic()
         return True
 
     def _ack_command(self, tags: list[Tag]) -> tuple[Word, ...]:
@@ -101,8 +100,8 @@ class FetchingChannel(Older):
     def ack_soon(self, tag: Tag, room: int, window: int) -> bool:
         """Sends an ack with the next fetch, which costs the server half as much as one after the other.
 
-        `room` is for how many messages there is room after the ack, of `window` in all. Acks that follow each other fast
-        wait for one another. Returns False, and does nothing, where the ack must be sent alone.
+        `room` is for how many messages there is room after the ack, of `window` in all. Returns False, and does nothing,
+        where the ack must be sent alone.
         """
         # Without an event loop nobody would read the reply until the program drains events again, and nobody would end the
         # wait. A worker that stops cancels its consumers, and then its tasks end without the loop.
@@ -112,18 +111,14 @@ class FetchingChannel(Older):
         is_looping = self.connection.in_event_loop and get_ident() == self._loop_thread
         if not is_looping or not tag.receipt or room < 1:
             return False
-        may_wait = self._pace.may_wait(monotonic(), len(self._waiting) + 1, window)
-        if not may_wait and not self._waiting and not self._can_fetch():
-            return False
-        self._waiting.append(tag)
-        if not may_wait:
+        if not self._acks.add(tag, monotonic(), window):
             self.send_acks(room)
         elif self._end_of_wait is None:
             self._end_of_wait = self.connection.loop.call_later(PATIENCE, self._end_wait)
         return True
 
     def _end_wait(self) -> None:
-        self._pace.has_waited(len(self._waiting))
+        self._acks.patience_is_over()
         self.send_acks()
 
     def send_acks(self, room: int | None = None) -> None:
@@ -131,7 +126,7 @@ class FetchingChannel(Older):
         if self._end_of_wait is not None:
             self._end_of_wait.cancel()
             self._end_of_wait = None
-        if not self._waiting:
+        if not self._acks:
             return
         try:
             if self._can_fetch() and self._fetch(None, min(room or self._room(), MAX_COUNT)):
@@ -139,10 +134,8 @@ class FetchingChannel(Older):
         except self.connection_errors:
             # The connection has ended. The event loop makes a new one for the fetch.
             self.client.connection.disconnect()
-            self._in_poll, self._riding, self._waiting = None, [], [*self._riding, *self._waiting]
-        acks, self._waiting = self._waiting, []
-        if acks:
-            self.settle("DQ.ACK", acks, lambda: self.ack_all(acks))
+        acks = self._acks.take()
+        self.settle("DQ.ACK", acks, lambda: self.ack_all(acks))
 
     def _ack_again(self) -> None:
         """Sends acks again whose replies nobody will read. It does no harm twice."""
