@@ -278,7 +278,9 @@ class DqConsumer(Consumer):
     def __next__(self) -> DqMessage | None:
         while True:
             try:
-                self._calling(self.broker.lasting.begin, self.queue.key)
+                # What asks no server must not pass for an answer.
+                if self.queue.key not in self.broker.lasting.begun:
+                    self._calling(self.broker.lasting.begin, self.queue.key)
                 if receipts := self.leases.to_touch():
                     self._calling(self.leases.touch, receipts)
                 if not self._fetched and not self._fetch():

@@ -56,11 +56,12 @@ class Lasting:
         self._client = client
         self._options = dict(options)
         self._given = {name: value for name, value in options.items() if name in given}
-        self._begun: set[str] = set()
+        self.begun: set[str] = set()
+        """The keys of the queues that this process has made or changed."""
 
     def begin(self, key: str) -> None:
         """Makes a queue, or changes what has been set, once in this process."""
-        if key in self._begun:
+        if key in self.begun:
             return
         queue = Queue(self._client, key)
         try:
@@ -69,7 +70,7 @@ class Lasting:
             _check(error)
             if self._given:
                 queue.alter(**self._given)
-        self._begun.add(key)
+        self.begun.add(key)
 
     def sender(self, key: str) -> Queue:
         """Returns the queue, for sending to it."""

@@ -276,6 +276,21 @@ def test_a_worker_that_stops_gives_up_on_a_server_that_is_gone(broker, monkeypat
     broker.last_words.end()
 
 
+def test_a_consumer_that_gets_no_answer_leaves_a_stopping_worker_its_last_words(broker, monkeypatch):
+    def lost(*_words, **_options):
+        raise redis.ConnectionError("gone")
+
+    monkeypatch.setattr("dqueue.dramatiq.LONGEST_PAUSE", 0)
+    consumer = broker.consume("default", timeout=1)
+    assert next(consumer) is None
+    broker.emit_before("worker_shutdown", None)
+    broker.last_words.waited(1.5)
+    monkeypatch.setattr(broker.client, "execute_command", lost)
+    assert next(consumer) is None
+    assert broker.last_words.left <= 0.5
+    broker.last_words.end()
+
+
 def test_a_worker_that_stops_is_not_kept_by_a_server_that_is_silent(broker, server):
     consumer = broker.consume("default", timeout=5000)
     broker.emit_before("worker_shutdown", None)
