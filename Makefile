@@ -24,7 +24,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-versions test-faults test-celery test-asan miri lint fmt checker torture torture-pipeline load soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-versions test-faults test-celery test-asan miri lint fmt checker torture torture-pipeline load load-tenants soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ torture-pipeline: ## five stages linked by ACKSEND, by MULTI/EXEC and by Lua und
 
 load: ## how long others wait while millions of messages fall due, expire or go, and how late messages are
 	@scripts/python.sh tests.load $(LOAD_FLAGS)
+
+load-tenants: ## what one of 10,000 tenants that floods a queue costs the others under named limits: half a minute; LOAD_FLAGS=--help
+	@scripts/python.sh tests.load.tenants $(LOAD_FLAGS)
 
 soak: ## mixed traffic for SOAK_SECONDS (1800): whether memory stays flat and MEMORY USAGE true
 	@scripts/python.sh tests.soak --seconds $(SOAK_SECONDS) $(SOAK_FLAGS)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.harness.absence import Absences
 from tests.harness.server import wait_for
+from tests.load import tenants
 from tests.load.families.__main__ import main as families
 from tests.load.probe import Probe, Waits
 from tests.load.punctual import Punctual
@@ -36,6 +37,22 @@ def test_the_lateness_of_messages_is_measured():
         rows = list(punctual.rows(4))
     assert len({row.name for row in rows}) == len(rows) == 8
     assert all(0 <= row.p50 <= row.p99 <= row.longest for row in rows)
+
+
+@pytest.mark.timeout(120)
+def test_a_tenant_that_floods_is_measured(make_server, capsys):
+    words = ["--tenants", "200", "--workers", "400", "--rate", "400", "--flood", "50", "--ms", "1000"]
+    assert tenants.main(words) == 0
+    assert "398 jobs of the others" in capsys.readouterr().out
+    # The checker is held to limits that the server was not, and finds what is above them, or left unused.
+    args = tenants.parser().parse_args(words)
+    jobs = tenants.arrivals(args, True)
+    client = make_server().client()
+    assert not tenants.run(client, args, jobs).faults
+    for less in ("limit", "workers", "rate"):
+        assert tenants.check(client, Namespace(**{**vars(args), less: 1}), jobs).faults, less
+    more = Namespace(**{**vars(args), "limit": 9, "workers": 999, "rate": 999})
+    assert tenants.check(client, more, jobs).used < 0.99
 
 
 @pytest.mark.slow
