@@ -100,7 +100,7 @@ def count_messages(queues):
     messages, deliveries = {step: collections.Counter() for step in STEPS}, 0
     torn = 0
     for place, step in enumerate(STEPS):
-        for record in queues[step].list("finished", page=1000):
+        for record in queues[step].list("finished", count=1000):
             order = json.loads(record.payload)
             messages[step][order["order"]] += 1
             deliveries += record.attempt

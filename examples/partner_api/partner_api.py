@@ -208,7 +208,7 @@ def report(options, partners, queue, opened_by_queue):
     calls = [(at, notice, answer) for partner in partners.values() for at, notice, answer in partner.log]
     answers = collections.Counter(answer for _, _, answer in calls)
     opened = [calls_while_open(partner.log) for partner in partners.values()]
-    records = {record.id: record for record in queue.list("finished", page=1000)}
+    records = {record.id: record for record in queue.list("finished", count=1000)}
     # Each call that was not answered 429 is one attempt, and nothing else is.
     attempts = collections.Counter(notice for _, notice, answer in calls if answer != 429)
     burned = sum(record.attempt - attempts[id] for id, record in records.items())

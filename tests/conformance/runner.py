@@ -16,13 +16,14 @@ class Failure(Exception):
 def run(case, do, work=None):
     """Runs one case.
 
-    `do(words)` sends a command and returns its reply, or raises Failure. `work(key, n, grace)` runs the client's worker
-    until the n-th message has stopped it; `grace` is in ms, or None for the client's own.
+    `do(words)` sends a command and returns its reply, or raises Failure. `work(key, n, grace, types)` runs the client's
+    worker until the n-th message has stopped it; `grace` is in ms, or None for the client's own. The handler is for these
+    types, or for all if there are none.
     """
     known = {"key": f"case:{next(_numbers)}"}
     for step in case["steps"]:
         if "work" in step:
-            work(known["key"], step["work"], step.get("grace"))
+            work(known["key"], step["work"], step.get("grace"), step.get("types", []))
             continue
         words = [re.sub(r"<(\w+)>", lambda name: str(known[name[1]]), str(word)) for word in step["do"]]
         try:

@@ -6,7 +6,18 @@ import threading
 
 import pytest
 import redis
-from dqueue import Queue, Reject, Retry, Worker, connect
+from dqueue import (
+    Follow,
+    Next,
+    Park,
+    Queue,
+    Reject,
+    Retry,
+    Signal,
+    Snooze,
+    Worker,
+    connect,
+)
 from dqueue import asyncio as aq
 
 from tests.conformance.runner import CASES, Failure, run
@@ -28,32 +39,51 @@ def sender(url, protocol):
     return do
 
 
-def outcome(payload):
-    """What a handler does for this payload, except waiting."""
-    verb, *words = json.loads(payload)
-    if verb == "fail":
+def outcome(message):
+    """What a handler does with this message, except waiting and leaving notes."""
+    verb, *words = json.loads(message.payload)
+    if verb in ("fail", "note") and message.note is None:
         raise RuntimeError(words[0])
     if verb == "retry":
         raise Retry(words[0], delay=words[1])
     if verb == "reject":
         raise Reject(words[0])
+    if verb == "snooze":
+        raise Snooze(delay=words[0])
+    if verb == "park" and message.signal is None:
+        raise Park(note=words[0], for_=words[1])
+    if verb == "follow":
+        return Follow(Next(words[1], id=words[0]))
+    if verb == "signal":
+        return Follow(Signal(words[0], words[1]))
+    if verb == "cost":
+        message.cost = words[0]
+        return None
+    if verb in ("note", "park"):
+        return message.note if verb == "note" else message.signal
     return words[0] if words else None
+
+
+def is_to_note(message):
+    return b'"note"' in message.payload and message.note is None
 
 
 @each
 def test_a_worker_with_threads(dq_url, case, protocol):
-    def work(key, n, grace):
+    def work(key, n, grace, types):
         worker = Worker(Queue(connect(dq_url, protocol=protocol), key), **({} if grace is None else {"grace": grace}))
         left = iter(range(n - 1, -1, -1))
         stopped = threading.Event()
 
-        @worker.handler()
+        @worker.handler(*types)
         def handle(message):
             if next(left) == 0:
                 worker.stop()
             if b"hang" in message.payload:
                 stopped.wait()
-            return outcome(message.payload)
+            if is_to_note(message):
+                assert worker.note(message, json.loads(message.payload)[1])
+            return outcome(message)
 
         worker.run(signals=False)
         stopped.set()
@@ -63,18 +93,20 @@ def test_a_worker_with_threads(dq_url, case, protocol):
 
 @each
 def test_a_worker_of_asyncio(dq_url, case, protocol):
-    async def work(key, n, grace):
+    async def work(key, n, grace, types):
         client = aq.connect(dq_url, protocol=protocol)
         worker = aq.Worker(aq.Queue(client, key), **({} if grace is None else {"grace": grace}))
         left = iter(range(n - 1, -1, -1))
 
-        @worker.handler()
+        @worker.handler(*types)
         async def handle(message):
             if next(left) == 0:
                 worker.stop()
             if b"hang" in message.payload:
                 await asyncio.Event().wait()
-            return outcome(message.payload)
+            if is_to_note(message):
+                assert await worker.note(message, json.loads(message.payload)[1])
+            return outcome(message)
 
         await worker.run(signals=False)
         await client.aclose()

@@ -112,6 +112,18 @@ def test_a_message_is_followed_by_others_in_its_queue(f):
     assert [message.text for message in f.fetch()] == ["second"]
 
 
+def test_signals_and_limits_of_a_family(f):
+    f.limit("api", concurrency=1)
+    assert {one.concurrency for one in f.limits()} == {1}
+    f.send("x", id="x", group="g", park=True, limits=["api"])
+    assert not f.signal("x", "go", group="other") and f.signal("x", "go", group="g")
+    (message,) = f.fetch()
+    assert message.signal == "go"
+    assert f.ack(message, cost=2) == 1
+    f.limit("api")
+    assert {one.rule for one in f.limits()} <= {None}
+
+
 def test_one_connection_waits_at_each_node_however_many_partitions_and_threads(f, cluster):
     threads = [threading.Thread(target=f.fetch, kwargs={"block": 1500}) for _ in range(8)]
     for thread in threads:

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 import redis
-from dqueue import Message, Next, Queue, connect
+from dqueue import Message, Next, Queue, Signal, Window, connect
 
 from tests.harness.lossy import LossyProxy
 from tests.harness.topology import Cluster
@@ -95,6 +95,49 @@ def test_notes_snoozes_and_results(q):
     assert [q.get(id).result for id in "xy"] == ["one", "two"]
 
 
+def test_a_message_is_parked_until_a_signal(q):
+    q.send("x", id="x", park=timedelta(days=30))
+    assert q.explain("x").code == "parked" and q.explain("x").until is not None
+    assert q.signal("x", "first") and not q.signal("nobody")
+    [message] = q.fetch()
+    assert message.signal == "first" == q.get("x").signal
+    assert q.nack(message, silent=True, park=True, note="asked") == 1
+    assert q.explain("x").until is None
+    q.send("y", id="y")
+    [other] = q.fetch()
+    assert q.ack_send(other, Signal("x", b"second"), Next("z", id="z"), Signal("nobody", to="q2")) == [True, "z", False]
+    [message] = q.fetch(count=1)
+    assert (message.id, message.signal, message.note) == ("x", "second", "asked")
+
+
+def test_limits_with_names(q):
+    q.create(fair="COST")
+    q.limit("tokens", rates=[(1000, timedelta(minutes=1)), (5000, 3_600_000)])
+    q.limit("user-*", concurrency=2, weight=True)
+    q.send("x", id="x", limits=["user-7", "tokens"], cost=2)
+    q.send("y", id="y", limits=["user-7", "tokens"], cost=2)
+    record = q.get("x")
+    assert (record.limits, record.cost) == (["user-7", "tokens"], 2)
+    [message] = q.fetch(count=2)
+    assert (q.explain("y").code, q.explain("y").by) == ("limit", "user-7")
+    used = {one.limit: one for one in q.limits(count=1)}
+    assert (used["user-7"].rule, used["user-7"].running_cost, used["user-7"].next_free) == ("user-*", 2, None)
+    assert q.ack(message, cost=7) == 1
+    assert [one.rates for one in q.limits() if one.limit == "tokens"] == [[Window(1000, 60_000, 7), Window(5000, 3_600_000, 7)]]
+    q.limit("tokens")
+    assert [one.rule for one in q.limits() if one.limit == "tokens"] in ([], [None])
+
+
+def test_a_running_message_runs_once_more(q):
+    q.send("1", id="x")
+    [message] = q.fetch()
+    assert q.send("2", id="x", replace=True) is None
+    assert q.send("3", id="x", replace=True, rerun=True) == "x"
+    assert q.get("x").rerun
+    q.ack(message)
+    assert [message.text for message in q.fetch()] == ["3"] and not q.get("x").rerun
+
+
 def test_options_of_a_message(q):
     assert q.send("x", group="g", if_group=True) is None
     assert q.send_many(["a", "b"], group="g", if_group=True) == []
@@ -130,15 +173,15 @@ def test_failures_are_retried_and_redriven(q):
 def test_messages_are_found_and_changed_by_conditions(q):
     for i in range(5):
         q.send(f"order {i}", id=f"m{i}", type="mail", headers={"to": f"user{i}"})
-    assert [record.id for record in q.find("ready", id="m[1-3]", rev=True, page=2)] == ["m3", "m2", "m1"]
+    assert [record.id for record in q.find("ready", id="m[1-3]", rev=True, count=2)] == ["m3", "m2", "m1"]
     assert [record.id for record in q.list("ready", rev=True)] == ["m4", "m3", "m2", "m1", "m0"]
     assert [record.id for record in q.find("ready", header=("to", "user2"), payload="order ?")] == ["m2"]
     assert [*q.find("ready", since=datetime.now(timezone.utc) + timedelta(hours=1))] == []
     assert q.cancel_found("ready", id="m0") == 1
     for message in q.fetch(count=2):
         q.nack(message, error="timeout", fatal=True)
-    assert q.redrive_found(error="time*", page=1) == 2
-    assert q.purge_found("ready", type="mail", page=1) == 4
+    assert q.redrive_found(error="time*", count=1) == 2
+    assert q.purge_found("ready", type="mail", count=1) == 4
     assert q.len() == 0
 
 
@@ -169,7 +212,7 @@ def test_groups_are_ordered_and_listed(q):
     [head] = q.fetch(group="g", count=1)
     assert (head.id, head.group, head.score) == ("a", "g", 1.5)
     assert q.explain("b").code == "group-busy" and q.explain("b").by is not None
-    assert {group.group: group.running for group in q.groups(page=1)} == {"g": 1, "7": 0}
+    assert {group.group: group.running for group in q.groups(count=1)} == {"g": 1, "7": 0}
     q.pause(group="7", for_=60_000)
     assert [group.group for group in q.groups(state="paused")] == ["7"]
     q.resume(group="7")
@@ -208,7 +251,7 @@ def test_a_closed_queue_takes_nothing_until_it_is_open_again(q):
 
 def test_list_goes_through_all_pages(q):
     ids = q.send_many([str(n) for n in range(25)], delay=60_000, type="t")
-    assert [record.id for record in q.list("delayed", page=10)] == ids
+    assert [record.id for record in q.list("delayed", count=10)] == ids
     assert list(q.list("delayed", type="other")) == []
     assert q.purge(state="delayed") == 25
 

@@ -27,11 +27,11 @@ milliseconds. As an argument, a `timedelta` or (for a point in time) a `datetime
 """
 
 from dqueue._needs import REDIS_PY  # noqa: F401  before all that imports redis-py
-from dqueue.calls import Next
+from dqueue.calls import Next, Signal
 from dqueue.connection import connect, connect_cluster
 from dqueue.definition import Serializer, TaskFailed
 from dqueue.family import Family
-from dqueue.handlers import Follow, Handlers, Outcome, Reject, Retry, Snooze
+from dqueue.handlers import Follow, Handlers, Outcome, Park, Reject, Retry, Snooze
 from dqueue.message import Message
 from dqueue.middleware import Middleware, Sending, current_message
 from dqueue.options import (
@@ -51,8 +51,10 @@ from dqueue.records import (
     FailedAttempt,
     Group,
     Info,
+    Limit,
     Record,
     Schedule,
+    Window,
 )
 from dqueue.tasks import Job, Task, Tasks
 from dqueue.worker import Worker
@@ -70,10 +72,12 @@ __all__ = [
     "Handlers",
     "Info",
     "Job",
+    "Limit",
     "Message",
     "Middleware",
     "Next",
     "Outcome",
+    "Park",
     "Pause",
     "Queue",
     "QueueOptions",
@@ -85,11 +89,13 @@ __all__ = [
     "SendOptions",
     "Sending",
     "Serializer",
+    "Signal",
     "Snooze",
     "State",
     "Task",
     "TaskFailed",
     "Tasks",
+    "Window",
     "Worker",
     "connect",
     "connect_cluster",

@@ -16,6 +16,7 @@ from dqueue.records import (
     Explanation,
     Group,
     Info,
+    Limit,
     Record,
     Schedule,
     info,
@@ -137,8 +138,8 @@ def family_info(family: str) -> Call[Info]:
     return Call(["DQ.NINFO", encode(family)], info)
 
 
-def ack(key: str, given: Sequence[Receipt], result: Payload | None) -> Call[int]:
-    return Call(["DQ.ACK", encode(key), *receipts(given), *words({"result": result})], int)
+def ack(key: str, given: Sequence[Receipt], result: Payload | None, cost: int | None = None) -> Call[int]:
+    return Call(["DQ.ACK", encode(key), *receipts(given), *words({"result": result, "cost": cost})], int)
 
 
 class Next:
@@ -160,14 +161,38 @@ class Next:
         self.to = to
         self.options: dict[str, Any] = {"id": id, "replace": replace, **options}
 
+    def words(self, key: str) -> list[Word]:
+        """Returns it as words of DQ.ACKSEND."""
+        return ["NEXT", encode(key if self.to is None else self.to), encode(self.payload), *words(self.options)]
+
+
+class Signal:
+    """A signal to a message that waits for it: an argument of `Queue.ack_send`.
+
+    `to` is the name of its queue; without it the message is in the same queue.
+    """
+
+    def __init__(self, id: str, data: Payload = "", *, to: str | None = None) -> None:
+        self.id = id
+        self.data = data
+        self.to = to
+
+    def words(self, key: str) -> list[Word]:
+        """Returns it as words of DQ.ACKSEND."""
+        return ["SIGNAL", encode(key if self.to is None else self.to), encode(self.id), encode(self.data)]
+
 
 def ack_send(
-    key: str, receipt: Receipt, following: Sequence[Next], result: Payload | None
-) -> Call[list[str | None] | None]:
+    key: str, receipt: Receipt, following: Sequence[Next | Signal], result: Payload | None
+) -> Call[list[str | bool | None] | None]:
     line: list[Word] = ["DQ.ACKSEND", encode(key), *receipts([receipt]), *words({"result": result})]
     for one in following:
-        line += ["NEXT", encode(key if one.to is None else one.to), encode(one.payload), *words(one.options)]
-    return Call(line, lambda reply: None if reply is None else [maybe_text(id) for id in reply])
+        line += one.words(key)
+
+    def read(reply: Any) -> list[str | bool | None] | None:
+        return None if reply is None else [bool(one) if isinstance(one, int) else maybe_text(one) for one in reply]
+
+    return Call(line, read)
 
 
 def nack(key: str, given: Sequence[Receipt], options: Mapping[str, Any]) -> Call[int]:
@@ -220,6 +245,14 @@ def batches(key: str, options: Mapping[str, Any]) -> Call[Page[Batch]]:
     return Call(["DQ.BATCHES", encode(key), *words(options)], _page(lambda one: shaped(Batch, one)))
 
 
+def limit(key: str, name: str, options: Mapping[str, Any]) -> Call[None]:
+    return Call(["DQ.LIMIT", encode(key), encode(name), *words(options)], nothing)
+
+
+def limits(key: str, options: Mapping[str, Any]) -> Call[Page[Limit]]:
+    return Call(["DQ.LIMITS", encode(key), *words(options)], _page(lambda one: shaped(Limit, one)))
+
+
 def consumers(key: str) -> Call[list[Consumer]]:
     return Call(["DQ.CONSUMERS", encode(key)], lambda reply: [shaped(Consumer, one) for one in reply])
 
@@ -251,6 +284,10 @@ def reschedule(key: str, id: str, delay: Millis | None, at: Instant | None) -> C
 
 def update(key: str, id: str, payload: Payload) -> Call[bool]:
     return Call(["DQ.UPDATE", encode(key), encode(id), encode(payload)], bool)
+
+
+def signal(key: str, id: str, data: Payload | None) -> Call[bool]:
+    return Call(["DQ.SIGNAL", encode(key), encode(id), *words({"data": data})], bool)
 
 
 def redrive(key: str, ids: Sequence[str], count: int | None) -> Call[int]:

@@ -8,19 +8,20 @@ from collections.abc import Sequence
 from typing import Any, Literal, Unpack
 
 from dqueue import calls
-from dqueue.calls import Next, Payload
+from dqueue.calls import Next, Payload, Signal
 from dqueue.message import Message, by_queue
 from dqueue.options import (
     Conditions,
     Instant,
     Millis,
+    Parking,
     Pause,
     QueueOptions,
     ScheduleOptions,
     SendOptions,
     State,
 )
-from dqueue.records import Batch, Consumer, Explanation, Group, Record, Schedule
+from dqueue.records import Batch, Consumer, Explanation, Group, Limit, Record, Schedule
 from dqueue.routing import Layout
 from dqueue.verbs import Pages, QueueVerbs, Steps, step
 
@@ -95,19 +96,20 @@ class FamilyVerbs:
 
     # ---- consuming --------------------------------------------------------------------------------------------------
 
-    def ack(self, *messages: Message, result: Payload | None = None) -> Steps[int]:
+    def ack(self, *messages: Message, result: Payload | None = None, cost: int | None = None) -> Steps[int]:
         """DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease."""
         count = 0
         for key, own in by_queue(messages).items():
-            count += yield from step(calls.ack(key, own, result))
+            count += yield from step(calls.ack(key, own, result, cost))
         return count
 
     def ack_send(
-        self, message: Message, *following: Next, result: Payload | None = None
-    ) -> Steps[builtins.list[str | None] | None]:
+        self, message: Message, *following: Next | Signal, result: Payload | None = None
+    ) -> Steps[builtins.list[str | bool | None] | None]:
         """DQ.ACKSEND: finishes a message and sends those that follow from it to its queue, all in one step.
 
-        They must be of the group of the message, or without a group, or name a queue in the same hash slot.
+        They must be of the group of the message, or without a group, or name a queue in the same hash slot. So must the
+        messages that get a signal.
         """
         return (yield from step(calls.ack_send(message.queue, message, following, result)))
 
@@ -117,15 +119,16 @@ class FamilyVerbs:
         delay: Millis | None = None,
         error: str | None = None,
         silent: bool = False,
+        park: Parking | None = None,
         fatal: bool = False,
         note: str | None = None,
         pause: Pause | None = None,
     ) -> Steps[int]:
         """DQ.NACK: fails messages, as `Queue.nack` does. Returns how many failed. The others had lost their lease."""
-        options = {"delay": delay, "error": error, "silent": silent, "fatal": fatal, "note": note, "pause": pause}
+        options = {"delay": delay, "error": error, "silent": silent, "park": park, "fatal": fatal, "note": note}
         count = 0
         for key, own in by_queue(messages).items():
-            count += yield from step(calls.nack(key, own, options))
+            count += yield from step(calls.nack(key, own, {**options, "pause": pause}))
         return count
 
     def touch(self, lease: Millis, *messages: Message, note: str | None = None) -> Steps[int]:
@@ -174,6 +177,13 @@ class FamilyVerbs:
             is_done = is_done or (yield from step(queue.update(id, payload)))
         return is_done
 
+    def signal(self, id: str, data: Payload | None = None, *, group: str | None = None) -> Steps[bool]:
+        """DQ.SIGNAL: gives a message this text, and ends its wait for it. Returns False if it is unknown or has ended."""
+        is_done = False
+        for queue in self._homes(group, id):
+            is_done = is_done or (yield from step(queue.signal(id, data)))
+        return is_done
+
     def wait(self, id: str, timeout: Millis, *, group: str | None = None) -> Steps[tuple[str, str | None] | None]:
         """DQ.WAIT: waits until a message has ended, as `Queue.wait` does."""
         home, *others = self._homes(group, id)
@@ -185,40 +195,40 @@ class FamilyVerbs:
     # ---- all messages -----------------------------------------------------------------------------------------------
 
     def list(
-        self, state: State, *, group: str | None = None, type: str | None = None, rev: bool = False, page: int = 100
+        self, state: State, *, group: str | None = None, type: str | None = None, rev: bool = False, count: int = 100
     ) -> Pages[Record]:
         """DQ.LIST: yields all records in a state, one queue after the other.
 
         A message that moves within the state meanwhile (`touch`, `reschedule`) may come twice or not at all.
         """
         for queue in self._of(group):
-            yield from queue.list(state, group=group, type=type, rev=rev, page=page)
+            yield from queue.list(state, group=group, type=type, rev=rev, count=count)
 
-    def find(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Pages[Record]:
+    def find(self, state: State, *, count: int = 1000, **conditions: Unpack[Conditions]) -> Pages[Record]:
         """DQ.FIND: yields the records in a state to which all conditions apply, one queue after the other."""
         for queue in self._of(conditions.get("group")):
-            yield from queue.find(state, page=page, **conditions)
+            yield from queue.find(state, count=count, **conditions)
 
-    def redrive_found(self, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
+    def redrive_found(self, *, count: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
         """DQ.FIND DO REDRIVE: makes the dead messages to which all conditions apply pending. Returns how many."""
-        count = 0
+        changed = 0
         for queue in self._of(conditions.get("group")):
-            count += yield from queue.redrive_found(page=page, **conditions)
-        return count
+            changed += yield from queue.redrive_found(count=count, **conditions)
+        return changed
 
-    def cancel_found(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
+    def cancel_found(self, state: State, *, count: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
         """DQ.FIND DO CANCEL: cancels the messages in a state to which all conditions apply. Returns how many."""
-        count = 0
+        changed = 0
         for queue in self._of(conditions.get("group")):
-            count += yield from queue.cancel_found(state, page=page, **conditions)
-        return count
+            changed += yield from queue.cancel_found(state, count=count, **conditions)
+        return changed
 
-    def purge_found(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
+    def purge_found(self, state: State, *, count: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
         """DQ.FIND DO PURGE: removes the messages in a state to which all conditions apply. Returns how many."""
-        count = 0
+        changed = 0
         for queue in self._of(conditions.get("group")):
-            count += yield from queue.purge_found(state, page=page, **conditions)
-        return count
+            changed += yield from queue.purge_found(state, count=count, **conditions)
+        return changed
 
     def peek(self, count: int = 1) -> Steps[builtins.list[Record]]:
         """DQ.PEEK: returns up to `count` messages that can be delivered now, one queue after the other."""
@@ -249,19 +259,24 @@ class FamilyVerbs:
             found += yield from step(queue.consumers())
         return found
 
-    def batches(self, *, page: int = 100) -> Pages[Batch]:
+    def batches(self, *, count: int = 100) -> Pages[Batch]:
         """DQ.BATCHES: yields the open batches, one queue after the other. A batch is of one queue."""
         for queue in self._queues():
-            yield from queue.batches(page=page)
+            yield from queue.batches(count=count)
+
+    def limits(self, *, count: int = 100) -> Pages[Limit]:
+        """DQ.LIMITS: yields the limits with names, one queue after the other."""
+        for queue in self._queues():
+            yield from queue.limits(count=count)
 
     # ---- groups and pauses ------------------------------------------------------------------------------------------
 
     def groups(
-        self, *, state: Literal["ready", "running", "blocked", "paused", "held"] | None = None, page: int = 100
+        self, *, state: Literal["ready", "running", "blocked", "paused", "held"] | None = None, count: int = 100
     ) -> Pages[Group]:
         """DQ.GROUPS: yields the groups that have messages, settings or a hold, one queue after the other."""
         for queue in self._queues():
-            yield from queue.groups(state=state, page=page)
+            yield from queue.groups(state=state, count=count)
 
     def moving(self) -> Steps[int]:
         """Returns how many groups still have messages in the queue that they had before the family has grown.
@@ -301,6 +316,18 @@ class FamilyVerbs:
         """DQ.GROUPSET: changes settings of a group. Concurrency 0 and rate 0 restore those of the queue."""
         for queue in self._homes(group):
             yield from step(queue.set_group(group, weight=weight, concurrency=concurrency, rate=rate))
+
+    def limit(
+        self,
+        name: str,
+        *,
+        concurrency: int | None = None,
+        rates: Sequence[tuple[int, Millis]] = (),
+        weight: bool = False,
+    ) -> Steps[None]:
+        """DQ.LIMIT: limits the messages that name it in `limits`, in each queue by itself. Without an option it is removed."""
+        for queue in self._queues():
+            yield from step(queue.limit(name, concurrency=concurrency, rates=rates, weight=weight))
 
     # ---- schedules --------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from dqueue import calls
-from dqueue.calls import Call, Next, Payload
+from dqueue.calls import Call, Next, Payload, Signal
 from dqueue.message import Message, by_queue
 from dqueue.middleware import Context, Middleware, handling
 from dqueue.options import Millis, Pause
@@ -42,13 +42,27 @@ class Snooze(Exception):
         self.pause = pause
 
 
+class Park(Exception):
+    """Raised by a handler whose message has to wait for a signal (`Queue.signal`): an approval, the answer of a partner.
+
+    No worker is bound meanwhile, and no attempt and no failure is counted. The next delivery has the text of the signal
+    as `message.signal`. `for_` (at least 1 ms) bounds the wait: it is delivered then, and `message.signal` is None. `note`
+    stays with the message for that delivery.
+    """
+
+    def __init__(self, error: str = "", *, for_: Millis | None = None, note: str | None = None) -> None:
+        super().__init__(error)
+        self.for_ = for_
+        self.note = note
+
+
 class Follow:
-    """Returned by a handler: its message is done, and these messages follow from it, in one step (DQ.ACKSEND).
+    """Returned by a handler: its message is done, and these messages and signals follow from it, in one step (DQ.ACKSEND).
 
     A crash leaves all of that or nothing. If the server refuses it (a full queue, say), the message has failed.
     """
 
-    def __init__(self, *following: Next, result: Payload | None = None) -> None:
+    def __init__(self, *following: Next | Signal, result: Payload | None = None) -> None:
         self.following = following
         self.result = result
 
@@ -62,7 +76,7 @@ class Handlers(Generic[H]):
 
     A handler that returns is done, and a text that it returns is kept as the result of the message. With `Follow` it
     also sends messages. A handler that raises has failed: the server counts the failure and decides by RETRIES and
-    BACKOFF what comes next. `Retry`, `Reject` and `Snooze` say it otherwise.
+    BACKOFF what comes next. `Retry`, `Reject`, `Snooze` and `Park` say it otherwise.
     """
 
     def __init__(self, middleware: Sequence[Middleware] = ()) -> None:
@@ -167,6 +181,10 @@ def failure(message: Message, error: BaseException) -> Call[int]:
     if isinstance(error, Snooze):
         options = {"delay": error.delay, "pause": error.pause, "error": _text(error) or None, "silent": True}
         return calls.nack(key, [message], options)
+    if isinstance(error, Park):
+        waits = True if error.for_ is None else error.for_
+        options = {"silent": True, "park": waits, "note": error.note, "error": _text(error) or None}
+        return calls.nack(key, [message], options)
     if isinstance(error, Reject):
         return calls.nack(key, [message], {"error": _text(error) or None, "fatal": True})
     return calls.nack(key, [message], {"error": described(error)})
@@ -185,10 +203,10 @@ def success(message: Message, outcome: Outcome) -> Done | Call[Any]:
     if isinstance(outcome, Follow) and outcome.following:
         return calls.ack_send(message.queue, message, outcome.following, outcome.result)
     result = outcome.result if isinstance(outcome, Follow) else outcome
-    if result is None or isinstance(result, (str, bytes)):
+    if message.cost is None and (result is None or isinstance(result, (str, bytes))):
         return Done(message, result)
-    # It is refused, and this must not concern others.
-    return calls.ack(message.queue, [message], result)
+    # A cost is that of one message. What is no text is refused, and this must not concern others.
+    return calls.ack(message.queue, [message], result, message.cost)
 
 
 def given_back(messages: Sequence[Message]) -> list[Call[int]]:

@@ -35,6 +35,8 @@ class Message:
     """-1 means without limit."""
     note: str | None = None
     """What an earlier attempt has left with it."""
+    signal: str | None = None
+    """The text of the last signal to it. None if none has come, also when its wait for one was over."""
     batch: str | None = None
     """The batch that it is in."""
     after: dict[str, int | str] | None = None
@@ -43,6 +45,8 @@ class Message:
     """The name of the queue that delivered it."""
     lost: bool = False
     """Set by the heartbeat of the worker when the lease is over. Another consumer may have the message now."""
+    cost: int | None = None
+    """Set by a handler: what the message has really taken of its limits. The worker acks it with that."""
 
     @property
     def text(self) -> str:
@@ -85,6 +89,7 @@ def delivered(queue: str, reply: Any) -> Message:
         lease_until=int(given["lease-until"] or 0),
         retries_left=int(given["retries-left"]),
         note=None if given.get("note") is None else text(given["note"]),
+        signal=None if given.get("signal") is None else text(given["signal"]),
         batch=None if given.get("batch") is None else text(given["batch"]),
         after=None if given.get("after") is None else counts(given["after"]),
         queue=queue,

@@ -44,8 +44,8 @@ class Middleware:
                 yield
                 print(message.type, time.monotonic() - began)
 
-    The first middleware is the outermost one. An error in a handler is raised at the `yield`. `Retry`, `Reject` and
-    `Snooze` are such errors, too. A middleware that swallows an error makes its message done.
+    The first middleware is the outermost one. An error in a handler is raised at the `yield`. `Retry`, `Reject`, `Snooze`
+    and `Park` are such errors, too. A middleware that swallows an error makes its message done.
     """
 
     def send(self, sending: Sending) -> AbstractContextManager[Any]:

@@ -16,7 +16,7 @@ from typing import Any
 from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 
-from dqueue.handlers import Snooze
+from dqueue.handlers import Park, Snooze
 from dqueue.message import Message
 from dqueue.middleware import Middleware, Sending
 
@@ -51,7 +51,7 @@ class Tracing(Middleware):
         ) as span:
             try:
                 yield
-            except Snooze:
+            except (Snooze, Park):
                 # Given back without blame.
                 raise
             except BaseException as error:

@@ -1,6 +1,6 @@
 """The options of the commands, and how they are written on the wire."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypedDict
 
@@ -21,6 +21,9 @@ LOST_WORKERS = 3
 
 Pause = tuple[Literal["GROUP", "QUEUE"], Millis]
 """What a nack pauses, and for how long (at least 1 ms)."""
+
+Parking = Millis | Literal[True]
+"""How long a message waits for a signal (at least 1 ms). True means without end."""
 
 State = Literal["delayed", "ready", "blocked", "retry", "running", "finished", "dead", "cancelled", "held"]
 """The states of a message."""
@@ -55,6 +58,8 @@ class SendOptions(TypedDict, total=False):
     """It is dead if it is not finished by this time. Not together with `ttl`."""
     retain: Millis | None
     """How long its record is kept. 0 means not at all."""
+    rerun: bool
+    """Only with `replace`: if the message of that id is running, this one is sent when that run has ended."""
     max_wait: Millis | None
     """Only with `replace`: it is due at the latest this long after the first of the sends that replaced each other."""
     if_group: bool
@@ -69,6 +74,12 @@ class SendOptions(TypedDict, total=False):
     """It is held until all messages of this batch have ended."""
     onfail: Literal["HOLD", "GO", "DIE"] | None
     """What a dead message of that batch means: it holds on, counts as ended, or kills. Only with `after`."""
+    park: Parking | None
+    """It is held until a signal comes: for this long at most, or without end (True)."""
+    limits: Sequence[str] | None
+    """Names of up to 8 limits that it needs room in."""
+    cost: int | None
+    """What it takes of each of them, and of its group's turn with FAIR COST. The default is 1."""
 
 
 class ScheduleOptions(SendOptions, total=False):
@@ -143,6 +154,8 @@ class QueueOptions(TypedDict, total=False):
     group_concurrency: int
     on_retry: Literal["BLOCK", "SKIP"]
     on_dead: Literal["CONTINUE", "BLOCK"]
+    fair: Literal["COUNT", "TIME", "COST"]
+    """What groups take turns by: the number of messages, the time that workers held them, or their costs."""
     breaker: tuple[int, Millis, Millis] | tuple[int, Millis, Millis, Millis] | Literal[0]
     """Failures, window, open time and, if it is longer than that, the longest open time. 0 removes the breaker."""
     errors: int
@@ -183,8 +196,15 @@ def words(options: Mapping[str, Any]) -> list[Word]:
             result += [word, failures]
             for part, span in zip(("PER", "OPEN", "MAX"), spans, strict=False):
                 result += [part, millis(span)]
+        elif name == "rates":
+            for limit, per in value:
+                result += ["RATE", limit, "PER", millis(per)]
+        elif name == "park":
+            result += [word, "FOR", millis(value)]
         elif name in ("backoff", "pause"):
             result += [word, value[0], millis(value[1])]
+        elif name == "limits":
+            result += [word, len(value), *map(encode, value)] if value else []
         elif name == "header" or (name == "dead_to" and isinstance(value, tuple)):
             result += [word, *(encode(part) for part in value)]
         elif name == "headers":

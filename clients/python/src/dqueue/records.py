@@ -59,6 +59,14 @@ class Record:
     """The batch that it waits for or waited for, and the messages of it."""
     first_sent_at: int | None = None
     """Of a message with MAXWAIT: when the first of the sends that replaced each other was done."""
+    signal: str | None = None
+    """The text of the last signal."""
+    rerun: bool = False
+    """Whether another payload waits until its run has ended."""
+    limits: list[str] | None = None
+    """The limits that it needs room in."""
+    cost: int | None = None
+    """What it takes of each of them."""
     errors: list[FailedAttempt] | None = None
     """The last failed attempts that ERRORS keeps, the oldest first. None from a server without ERRORS."""
 
@@ -104,6 +112,35 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """A rate of a limit: what may begin in any window of `per` ms, and what has begun in the last one."""
+
+    limit: int
+    per: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit as DQ.LIMITS shows it."""
+
+    limit: str
+    rule: str | None
+    """The name or the pattern that was set for it. None if nothing limits this name."""
+    concurrency: int
+    """0 means no limit."""
+    weight: int
+    """1 if `concurrency` is about the costs of the messages."""
+    rates: list[Window]
+    running: int
+    running_cost: int
+    waiting: int
+    """Number of groups that wait in its line."""
+    next_free: int | None
+    """When a message of cost 1 can begin, in Unix ms. None if only the end of another one makes room."""
+
+
+@dataclass(frozen=True, slots=True)
 class Consumer:
     """A consumer as DQ.CONSUMERS shows it."""
 
@@ -134,7 +171,7 @@ class Schedule:
     """Number of fire times at which it sent nothing."""
 
 
-Shape = TypeVar("Shape", Record, Explanation, Group, Batch, Consumer, Schedule)
+Shape = TypeVar("Shape", Record, Explanation, Group, Batch, Limit, Consumer, Schedule)
 
 
 def text(reply: Any) -> str:
@@ -172,6 +209,11 @@ def failed_attempts(reply: Any) -> list[FailedAttempt]:
     ]
 
 
+def windows(reply: Any) -> list[Window]:
+    """Reads the list `rates` of a limit."""
+    return [Window(*map(int, one)) for one in reply]
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "str": text,
     "bytes": raw,
@@ -180,7 +222,9 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "bool": bool,
     "dict[str, bytes]": headers,
     "dict[str, int | str]": counts,
+    "list[str]": lambda reply: [text(one) for one in reply],
     "list[FailedAttempt]": failed_attempts,
+    "list[Window]": windows,
 }
 
 

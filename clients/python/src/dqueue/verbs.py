@@ -14,13 +14,14 @@ from typing import Any, Literal, TypeVar, Unpack
 import redis
 
 from dqueue import calls
-from dqueue.calls import Call, Next, Page, Payload, Receipt
+from dqueue.calls import Call, Next, Page, Payload, Receipt, Signal
 from dqueue.connection import check_block
 from dqueue.message import Message
 from dqueue.options import (
     Conditions,
     Instant,
     Millis,
+    Parking,
     Pause,
     QueueOptions,
     ScheduleOptions,
@@ -28,7 +29,16 @@ from dqueue.options import (
     State,
     millis,
 )
-from dqueue.records import Batch, Consumer, Explanation, Group, Info, Record, Schedule
+from dqueue.records import (
+    Batch,
+    Consumer,
+    Explanation,
+    Group,
+    Info,
+    Limit,
+    Record,
+    Schedule,
+)
 
 T = TypeVar("T")
 
@@ -101,7 +111,8 @@ class QueueVerbs:
         try got through. Set `dedup` on the queue to a minute or so: without it an id is free again as soon as
         its message is finished, and a try repeated later than that would add it anew.
 
-        With `replace` a message of that id that has not been delivered is replaced.
+        With `replace` a message of that id that has not been delivered is replaced. With `rerun`, too, one that is
+        running is sent once more with this payload when it has ended.
         """
         return calls.send(self.key, payload, id, replace, options)
 
@@ -177,16 +188,20 @@ class QueueVerbs:
         }
         return calls.fetch(self.key, ack, results, options)
 
-    def ack(self, *receipts: Receipt, result: Payload | None = None) -> Call[int]:
-        """DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease."""
-        return calls.ack(self.key, receipts, result)
+    def ack(self, *receipts: Receipt, result: Payload | None = None, cost: int | None = None) -> Call[int]:
+        """DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease.
+
+        `cost` is what each of them has really taken of its limits.
+        """
+        return calls.ack(self.key, receipts, result, cost)
 
     def ack_send(
-        self, receipt: Receipt, *following: Next, result: Payload | None = None
-    ) -> Call[list[str | None] | None]:
-        """DQ.ACKSEND: finishes a message and sends those that follow from it, all in one step.
+        self, receipt: Receipt, *following: Next | Signal, result: Payload | None = None
+    ) -> Call[list[str | bool | None] | None]:
+        """DQ.ACKSEND: finishes a message and sends the messages and signals that follow from it, all in one step.
 
-        Returns their ids, with None for an id that was taken; or None, and nothing was done, if the lease was lost.
+        Returns the ids, with None for one that was taken, and what `signal` returns for each signal; or None, and nothing
+        was done, if the lease was lost.
         """
         return calls.ack_send(self.key, receipt, following, result)
 
@@ -196,18 +211,20 @@ class QueueVerbs:
         delay: Millis | None = None,
         error: str | None = None,
         silent: bool = False,
+        park: Parking | None = None,
         fatal: bool = False,
         note: str | None = None,
         pause: Pause | None = None,
     ) -> Call[int]:
         """DQ.NACK: fails messages. Returns how many failed. The others had lost their lease.
 
-        `silent`: given back, as if it had not been delivered; with `delay` it is snoozed: delayed without a failure.
+        `silent`: given back, as if it had not been delivered; with `delay` it is snoozed: delayed without a failure; with
+        `park` it is held until a signal comes, for that long at most, or without end (True).
         `fatal`: dead at once. `note` stays with the message for its next attempt; "" removes it. `pause`, for example
         `("GROUP", 30_000)`, pauses its group or the queue in the same step.
         """
-        options = {"delay": delay, "error": error, "silent": silent, "fatal": fatal, "note": note, "pause": pause}
-        return calls.nack(self.key, receipts, options)
+        options = {"delay": delay, "error": error, "silent": silent, "park": park, "fatal": fatal, "note": note}
+        return calls.nack(self.key, receipts, {**options, "pause": pause})
 
     def touch(self, lease: Millis, *receipts: Receipt, note: str | None = None) -> Call[int]:
         """DQ.TOUCH: makes leases end this long (at least 1 ms) from now. Returns how many do. The others were over.
@@ -223,31 +240,31 @@ class QueueVerbs:
         return calls.get(self.key, id)
 
     def list(
-        self, state: State, *, group: str | None = None, type: str | None = None, rev: bool = False, page: int = 100
+        self, state: State, *, group: str | None = None, type: str | None = None, rev: bool = False, count: int = 100
     ) -> Pages[Record]:
-        """DQ.LIST: yields all records in a state, in the order of that state. Fetches `page` of them at a time.
+        """DQ.LIST: yields all records in a state, in the order of that state. Fetches `count` of them at a time.
 
         A message that moves within the state meanwhile (`touch`, `reschedule`) may come twice or not at all.
         """
-        options = {"count": page, "group": group, "type": type, "rev": rev}
+        options = {"count": count, "group": group, "type": type, "rev": rev}
         return [lambda cursor: calls.listing(self.key, state, {"cursor": cursor, **options})]
 
-    def find(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Pages[Record]:
-        """DQ.FIND: yields the records in a state to which all conditions apply. A step examines `page` messages."""
-        options = {"count": page, **conditions}
+    def find(self, state: State, *, count: int = 1000, **conditions: Unpack[Conditions]) -> Pages[Record]:
+        """DQ.FIND: yields the records in a state to which all conditions apply. A step examines `count` messages."""
+        options = {"count": count, **conditions}
         return [lambda cursor: calls.find(self.key, state, {"cursor": cursor, **options})]
 
-    def redrive_found(self, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
+    def redrive_found(self, *, count: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
         """DQ.FIND DO REDRIVE: makes the dead messages to which all conditions apply pending. Returns how many."""
-        return all_changed(self.key, "dead", "REDRIVE", {"count": page, **conditions})
+        return all_changed(self.key, "dead", "REDRIVE", {"count": count, **conditions})
 
-    def cancel_found(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
+    def cancel_found(self, state: State, *, count: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
         """DQ.FIND DO CANCEL: cancels the messages in a state to which all conditions apply. Returns how many."""
-        return all_changed(self.key, state, "CANCEL", {"count": page, **conditions})
+        return all_changed(self.key, state, "CANCEL", {"count": count, **conditions})
 
-    def purge_found(self, state: State, *, page: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
+    def purge_found(self, state: State, *, count: int = 1000, **conditions: Unpack[Conditions]) -> Steps[int]:
         """DQ.FIND DO PURGE: removes the messages in a state to which all conditions apply. Returns how many."""
-        return all_changed(self.key, state, "PURGE", {"count": page, **conditions})
+        return all_changed(self.key, state, "PURGE", {"count": count, **conditions})
 
     def peek(self, count: int = 1) -> Call[builtins.list[Record]]:
         """DQ.PEEK: returns the messages that `fetch` would take next, without taking them."""
@@ -262,15 +279,19 @@ class QueueVerbs:
         return calls.queue_info(self.key)
 
     def groups(
-        self, *, state: Literal["ready", "running", "blocked", "paused", "held"] | None = None, page: int = 100
+        self, *, state: Literal["ready", "running", "blocked", "paused", "held"] | None = None, count: int = 100
     ) -> Pages[Group]:
-        """DQ.GROUPS: yields the groups that have messages, settings or a hold. Fetches `page` of them at a time."""
-        options = {"count": page, "state": state}
+        """DQ.GROUPS: yields the groups that have messages, settings or a hold. Fetches `count` of them at a time."""
+        options = {"count": count, "state": state}
         return [lambda cursor: calls.groups(self.key, {"cursor": cursor, **options})]
 
-    def batches(self, *, page: int = 100) -> Pages[Batch]:
-        """DQ.BATCHES: yields the open batches. Fetches `page` of them at a time."""
-        return [lambda cursor: calls.batches(self.key, {"cursor": cursor, "count": page})]
+    def batches(self, *, count: int = 100) -> Pages[Batch]:
+        """DQ.BATCHES: yields the open batches. Fetches `count` of them at a time."""
+        return [lambda cursor: calls.batches(self.key, {"cursor": cursor, "count": count})]
+
+    def limits(self, *, count: int = 100) -> Pages[Limit]:
+        """DQ.LIMITS: yields the limits with names, and each name of which something is used."""
+        return [lambda cursor: calls.limits(self.key, {"cursor": cursor, "count": count})]
 
     def consumers(self) -> Call[builtins.list[Consumer]]:
         """DQ.CONSUMERS: returns the consumers that fetched under a name, and what they hold."""
@@ -304,6 +325,10 @@ class QueueVerbs:
         """DQ.UPDATE: replaces the payload. Returns False if the message was not pending."""
         return calls.update(self.key, id, payload)
 
+    def signal(self, id: str, data: Payload | None = None) -> Call[bool]:
+        """DQ.SIGNAL: gives a message this text, and ends its wait for it. Returns False if it is unknown or has ended."""
+        return calls.signal(self.key, id, data)
+
     def redrive(self, *ids: str, count: int | None = None) -> Call[int]:
         """DQ.REDRIVE: makes dead messages pending again: the given ones, or else up to `count`, or all.
 
@@ -335,6 +360,21 @@ class QueueVerbs:
         options = {"weight": weight, "concurrency": concurrency, "rate": rate}
         return calls.set_group(self.key, group, options)
 
+    def limit(
+        self,
+        name: str,
+        *,
+        concurrency: int | None = None,
+        rates: Sequence[tuple[int, Millis]] = (),
+        weight: bool = False,
+    ) -> Call[None]:
+        """DQ.LIMIT: limits the messages that name it in `limits`. Without an option the limit is removed.
+
+        `rates`: up to four times how much may begin in any window of this length. `concurrency`: how many may be leased,
+        or with `weight` their costs. A name with `*` is a pattern, and each name that it matches is limited by itself.
+        """
+        return calls.limit(self.key, name, {"concurrency": concurrency, "rates": rates, "weight": weight})
+
     # ---- schedules --------------------------------------------------------------------------------------------------
 
     def schedule(
@@ -364,6 +404,6 @@ class QueueVerbs:
 
     # ---- time -------------------------------------------------------------------------------------------------------
 
-    def tick(self) -> Call[Info]:
-        """DQ.TICK: processes everything that is due, as the server does by itself. Returns how much of each kind."""
-        return calls.tick(self.key, {})
+    def tick(self, *, advance: Millis | None = None, to: Instant | None = None) -> Call[Info]:
+        """DQ.TICK: processes all that is due, or moves a manual clock by a span or to a time. Returns how much of each kind."""
+        return calls.tick(self.key, {"advance": advance, "to": to})

@@ -17,6 +17,7 @@ from dqueue.handlers import (
     Done,
     Handlers,
     Outcome,
+    Park,
     Snooze,
     failure,
     given_up,
@@ -179,7 +180,7 @@ class Worker(Handlers[Callable[[Message], Outcome]]):
             if may_have_killed(message, self.lost_workers):
                 self._refuse_killer(message)
             result = self.find(message.type)(message)
-        except Snooze as error:
+        except (Snooze, Park) as error:
             log.info("%s is given back in attempt %d: %s", message.id, message.attempt, error, extra=about(message))
             verdict = failure(message, error)
         except BaseException as error:

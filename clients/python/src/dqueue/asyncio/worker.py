@@ -18,6 +18,7 @@ from dqueue.handlers import (
     Done,
     Ended,
     Outcome,
+    Park,
     Snooze,
     failure,
     given_back,
@@ -158,7 +159,7 @@ class Worker(AsyncHandlers):
             else:
                 # The handler cancelled itself. If the message were given back, it would come again at once, for ever.
                 verdict = failure(message, error)
-        except Snooze as error:
+        except (Snooze, Park) as error:
             log.info("%s is given back in attempt %d: %s", message.id, message.attempt, error, extra=about(message))
             verdict = failure(message, error)
         except Exception as error:
