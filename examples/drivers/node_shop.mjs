@@ -49,7 +49,7 @@ async function work() {
 }
 
 async function shop() {
-  await redis.del(LEDGER, ...orders.queues().map(({ name }) => name), prices.name);
+  await redis.del(LEDGER, ...orders.queues().map(({ key }) => key), prices.key);
   const workers = [1, 2, 3].map(() => spawn(process.execPath, [fileURLToPath(import.meta.url), 'work'], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }));
   const reports = workers.map(async (worker) => {
     const [report] = await once(worker, 'message');
@@ -88,7 +88,7 @@ async function shop() {
     checks['the other workers stopped well'] = code === 0 && checks['the other workers stopped well'] !== false;
   }
   for (const [check, holds] of Object.entries(checks)) console.log(holds ? 'ok ' : 'NOT', check);
-  await redis.del(LEDGER, ...orders.queues().map(({ name }) => name), prices.name);
+  await redis.del(LEDGER, ...orders.queues().map(({ key }) => key), prices.key);
   return Object.values(checks).every(Boolean) ? 0 : 1;
 }
 

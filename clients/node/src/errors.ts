@@ -59,11 +59,30 @@ export class Snooze extends Error {
   readonly pauseGroup: number | undefined;
   readonly pauseQueue: number | undefined;
 
-  constructor(message: string, options: { delay?: number; pauseGroup?: number; pauseQueue?: number } & ErrorOptions = {}) {
+  constructor(message = '', options: { delay?: number; pauseGroup?: number; pauseQueue?: number } & ErrorOptions = {}) {
     super(message, options);
     this.delay = options.delay;
     this.pauseGroup = options.pauseGroup;
     this.pauseQueue = options.pauseQueue;
+  }
+}
+
+/**
+ * Thrown by a handler whose message has to wait for a signal (`queue.signal`): an approval, the answer of a partner.
+ *
+ * No worker is bound meanwhile, and no attempt and no failure is counted. The next delivery has the text of the signal as
+ * `message.signal`. `for` (at least 1 ms) bounds the wait: it is delivered then, and `message.signal` is null. `note` stays
+ * with the message for that delivery.
+ */
+export class Park extends Error {
+  override name = 'Park';
+  readonly for: number | undefined;
+  readonly note: string | undefined;
+
+  constructor(message = '', options: { for?: number; note?: string } & ErrorOptions = {}) {
+    super(message, options);
+    this.for = options.for;
+    this.note = options.note;
   }
 }
 

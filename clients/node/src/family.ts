@@ -24,8 +24,8 @@ export interface FamilyInfo extends Counts {
 
 /** What a Family may be told. */
 export interface FamilySettings extends QueueSettings {
-  /** The family grows: messages of groups that have some in the queue for half as many partitions are sent there. */
-  growing?: boolean;
+  /** Half of the number of partitions, while the family grows: messages of groups that have some in their old queue go there. */
+  grownFrom?: number;
 }
 
 /**
@@ -40,7 +40,7 @@ export class Family<J extends Jobs = Jobs> {
   readonly name: string;
   readonly #queues = new Map<string, Queue<J>>();
   readonly #waiting: WaitingConnections;
-  readonly #growing: boolean;
+  readonly #grownFrom: number | undefined;
 
   constructor(
     readonly client: RedisClient,
@@ -54,25 +54,28 @@ export class Family<J extends Jobs = Jobs> {
     this.server = serverOf(client);
     this.name = this.server.prefix + name;
     if (/[{}]/.test(this.server.prefix)) throw new RangeError('a family cannot have a keyPrefix with braces');
-    this.#growing = (settings.growing ?? false) && partitions > 1;
+    this.#grownFrom = settings.grownFrom;
+    if (this.#grownFrom !== undefined && 2 * this.#grownFrom !== partitions) {
+      throw new RangeError(`grownFrom is half of the ${partitions} partitions, not ${this.#grownFrom}`);
+    }
     this.#waiting = new WaitingConnections(settings.waiting ?? 16);
   }
 
-  /** Returns a queue of the family by its name, such as that of a message. */
-  queue(name: string): Queue<J> {
-    let queue = this.#queues.get(name);
-    if (!queue) this.#queues.set(name, (queue = new Queue<J>(this.client, name, { ...this.settings, [WHOLE]: true })));
-    return queue;
+  /** Returns the queue that a group belongs to. */
+  queue(group: string): Queue<J> {
+    return this.queueAt(route(this.name, this.partitions, group));
   }
 
-  /** Returns the queue that a group belongs to. */
-  queueOf(group: string): Queue<J> {
-    return this.queue(route(this.name, this.partitions, group));
+  /** Returns the queue of a key, such as `message.queue`. */
+  queueAt(key: string): Queue<J> {
+    let queue = this.#queues.get(key);
+    if (!queue) this.#queues.set(key, (queue = new Queue<J>(this.client, key, { ...this.settings, [WHOLE]: true })));
+    return queue;
   }
 
   /** Returns the queues of all partitions. */
   queues(): Queue<J>[] {
-    return queues(this.name, this.partitions).map((name) => this.queue(name));
+    return queues(this.name, this.partitions).map((key) => this.queueAt(key));
   }
 
   /** Gives all queues these options. Queues that do not exist are made. */
@@ -84,9 +87,9 @@ export class Family<J extends Jobs = Jobs> {
   async send(payload: Payload, options: SendOneOptions = {}): Promise<string | null> {
     const { group } = options;
     const id = options.id ?? randomUUID();
-    const queue = this.queueOf(group ?? id);
-    if (this.#growing && group != null) {
-      const old = this.queue(route(this.name, this.partitions / 2, group));
+    const queue = this.queue(group ?? id);
+    if (this.#grownFrom !== undefined && group != null) {
+      const old = this.queueAt(route(this.name, this.#grownFrom, group));
       if (old !== queue) {
         const sent = await old.send(payload, { ...options, id, ifGroup: true });
         if (sent !== null) return sent;

@@ -8,7 +8,7 @@ import { shaped } from './replies.js';
 import { byQueue, type Settling } from './settling.js';
 import { call, type Server } from './connection.js';
 import { callFor, type Caller } from './stray.js';
-import { asResult, verdict } from './verdict.js';
+import { asOutcome, verdict } from './verdict.js';
 import { options } from './words.js';
 
 /** What a handler is given beside the message. */
@@ -17,6 +17,8 @@ export interface Context {
   readonly signal: AbortSignal;
   /** Keeps a text with the message for its next attempt, and renews its lease. Returns whether the lease was on. */
   note(text: string): Promise<boolean>;
+  /** Says what the message has really taken of its limits. It is acked with that, but not if a Follow is returned. */
+  cost(cost: number): void;
 }
 
 /** What a worker tells of its messages. */
@@ -43,6 +45,8 @@ class Running implements Context {
   readonly since = performance.now();
   abortedAt = Infinity;
   call: Call | undefined;
+  /** What the handler has booked. */
+  booked: number | undefined;
   #abort: AbortController | undefined;
   #reason: Error | undefined;
 
@@ -62,6 +66,10 @@ class Running implements Context {
 
   /** Bound, so that a handler may take it out of the context. */
   readonly note = (text: string): Promise<boolean> => this.keep(text);
+
+  readonly cost = (cost: number): void => {
+    this.booked = cost;
+  };
 
   /** Whether the message is no longer this worker's. */
   get aborted(): boolean {
@@ -215,9 +223,10 @@ export class Handling {
       const call = new Call(running, this.#caught, this.reports.stray);
       const result = await callFor(call, () => this.handle(message, running));
       if (this.#over(running)) return;
-      const kept = asResult(result);
+      const outcome = asOutcome(result);
+      if (outcome.following.length) await this.settling.follow(message, outcome);
+      else this.settling.done({ message, result: outcome.result, cost: running.booked });
       this.reports.done(message, result);
-      this.settling.done({ message, result: kept });
     } catch (error) {
       if (this.#over(running)) return;
       await this.#fail(message, error);

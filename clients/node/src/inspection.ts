@@ -1,6 +1,6 @@
 /** The methods of a queue that only look, and those that search. */
 
-import type { Batch, Consumer, Explanation, Group, Info, Record, Schedule } from './records.js';
+import type { Batch, Consumer, Explanation, Group, Info, Limit, Record, Schedule } from './records.js';
 import { list, maybeShaped, maybeText, shaped, text } from './replies.js';
 import { type Conditions, options, type State, type Word } from './words.js';
 
@@ -13,7 +13,7 @@ export interface Ended {
 /** The base of Queue. */
 export abstract class Inspection {
   /** The key of the queue. */
-  abstract readonly name: string;
+  abstract readonly key: string;
 
   protected abstract call(verb: string, words?: readonly Word[]): Promise<unknown>;
   protected abstract callBlocking(verb: string, words: readonly Word[], block: number): Promise<unknown>;
@@ -36,8 +36,23 @@ export abstract class Inspection {
     return this.#pages<Record>('FIND', [state], options(given));
   }
 
-  /** DQ.FIND ... DO: redrives, cancels or purges what is found, one entry in the log for each call. Returns how many. */
-  async findAndDo(what: 'REDRIVE' | 'CANCEL' | 'PURGE', state: State, given: Conditions & { count?: number } = {}): Promise<number> {
+  /** DQ.FIND DO REDRIVE: the dead messages to which all conditions apply are pending again. Returns how many. */
+  redriveFound(given: Conditions & { count?: number } = {}): Promise<number> {
+    return this.#changeFound('REDRIVE', 'dead', given);
+  }
+
+  /** DQ.FIND DO CANCEL: cancels the messages of a state to which all conditions apply. Returns how many. */
+  cancelFound(state: State, given: Conditions & { count?: number } = {}): Promise<number> {
+    return this.#changeFound('CANCEL', state, given);
+  }
+
+  /** DQ.FIND DO PURGE: removes the messages of a state to which all conditions apply. Returns how many. */
+  purgeFound(state: State, given: Conditions & { count?: number } = {}): Promise<number> {
+    return this.#changeFound('PURGE', state, given);
+  }
+
+  /** Each step is one entry in the log. */
+  async #changeFound(what: string, state: State, given: Conditions & { count?: number }): Promise<number> {
     let changed = 0;
     for await (const [, count] of this.#steps('FIND', [state], [...options(given), 'DO', what])) changed += Number(count);
     return changed;
@@ -68,6 +83,11 @@ export abstract class Inspection {
     return this.#pages<Batch>('BATCHES', [], options(given));
   }
 
+  /** DQ.LIMITS: goes over the limits with names, and each name of which something is used. */
+  limits(given: { count?: number } = {}): AsyncGenerator<Limit> {
+    return this.#pages<Limit>('LIMITS', [], options(given));
+  }
+
   /** DQ.CONSUMERS. */
   async consumers(): Promise<Consumer[]> {
     return list(await this.call('CONSUMERS')).map((one) => shaped<Consumer>(one));
@@ -85,7 +105,7 @@ export abstract class Inspection {
 
   /** DQ.WAIT: waits up to `ms` (0: for ever) until a message has ended, on a connection of its own. Null if it has not. */
   async wait(id: string, ms: number): Promise<Ended | null> {
-    const reply = await this.callBlocking('WAIT', [this.name, id, String(ms)], ms);
+    const reply = await this.callBlocking('WAIT', [this.key, id, String(ms)], ms);
     if (reply === null) return null;
     const [state, result] = list(reply);
     return { state: text(state) as Ended['state'], result: maybeText(result) };

@@ -14,6 +14,7 @@ interface Meta {
   leaseUntil: number | null;
   retriesLeft: number;
   note?: string | null;
+  signal?: string | null;
   batch?: string | null;
   after?: After | null;
 }
@@ -107,6 +108,11 @@ export class Message<T = unknown> {
   /** What an earlier attempt has left with it. */
   get note(): string | null {
     return maybeText(this.#meta.note);
+  }
+
+  /** The text of the last signal to it. Null if none has come, also when its wait for one was over. */
+  get signal(): string | null {
+    return maybeText(this.#meta.signal);
   }
 
   /** The batch that it is in. */

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { call, type RedisClient, type Server, serverOf } from './connection.js';
 import { CommandError, isTransient, pauses } from './errors.js';
+import { type Next, followingWords, type Signal } from './follow.js';
 import { Inspection } from './inspection.js';
 import { Message } from './message.js';
 import type { Ticked } from './records.js';
@@ -12,7 +13,9 @@ import { list, maybeText, shaped, text } from './replies.js';
 import { WaitingConnections } from './waiting.js';
 import {
   type Instant,
+  type LimitOptions,
   options,
+  type Parking,
   type Payload,
   type QueueOptions,
   type Rate,
@@ -25,12 +28,6 @@ import {
 
 /** A receipt, or the message that carries it. */
 export type Receipt = number | Message<never> | Message;
-
-/** One message of `ackSend`. `to` is the name of another queue; without it the message goes to the same queue. */
-export interface Next extends SendOneOptions {
-  payload: Payload;
-  to?: string;
-}
 
 /** Options of DQ.FETCH. Spans of time are ms. */
 export interface FetchOptions {
@@ -55,6 +52,14 @@ export interface FetchOptions {
   noAck?: boolean;
 }
 
+/** Options of DQ.ACK. */
+export interface AckOptions {
+  /** A text that is kept with the record. */
+  result?: Payload;
+  /** What each message has really taken of its limits. */
+  cost?: number;
+}
+
 /** Options of DQ.NACK. Spans of time are ms. */
 export interface NackOptions {
   delay?: number;
@@ -62,6 +67,8 @@ export interface NackOptions {
   note?: string;
   /** Counts no attempt and no failure. With `delay` it is a snooze. */
   silent?: boolean;
+  /** Only with `silent`: it is held until a signal comes, for this long at most, or without end (true). */
+  park?: Parking;
   /** It is dead at once. */
   fatal?: boolean;
   pause?: readonly ['GROUP' | 'QUEUE', number];
@@ -104,7 +111,7 @@ export const WHOLE = Symbol('whole');
 export class Queue<J extends Jobs = Jobs> extends Inspection {
   readonly server: Server;
   /** The key of the queue: `keyPrefix` of ioredis, and the name that was given. */
-  readonly name: string;
+  readonly key: string;
   readonly #waiting: WaitingConnections;
   readonly #patience: number;
 
@@ -115,7 +122,7 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
   ) {
     super();
     this.server = serverOf(client);
-    this.name = isWhole ? name : this.server.prefix + name;
+    this.key = isWhole ? name : this.server.prefix + name;
     this.#patience = patience;
     this.#waiting = new WaitingConnections(waiting);
   }
@@ -131,13 +138,13 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
   }
 
   protected call(verb: string, words: readonly Word[] = []): Promise<unknown> {
-    return call(this.server, [`DQ.${verb}`, this.name, ...words], this.name);
+    return call(this.server, [`DQ.${verb}`, this.key, ...words], this.key);
   }
 
   /** Runs a command that waits up to `block` ms (0: for ever) on a connection of its own. */
   protected async callBlocking(verb: string, words: readonly Word[], block: number): Promise<unknown> {
     const run = async () => {
-      const node = await this.server.nodeOf(this.name);
+      const node = await this.server.nodeOf(this.key);
       return this.#waiting.call(node, [`DQ.${verb}`, ...words], block === 0 ? 2 ** 30 : block);
     };
     try {
@@ -235,8 +242,8 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
   async fetch(given: FetchOptions = {}): Promise<Message[]> {
     const { ack = [], results, ...rest } = given;
     const words = ['WITHMETA', ...acks(ack, results), ...options(rest)];
-    const reply = given.block === undefined ? await this.call('FETCH', words) : await this.callBlocking('FETCH', [this.name, ...words], given.block);
-    return list(reply).map((one) => new Message(this.name, one));
+    const reply = given.block === undefined ? await this.call('FETCH', words) : await this.callBlocking('FETCH', [this.key, ...words], given.block);
+    return list(reply).map((one) => new Message(this.key, one));
   }
 
   /**
@@ -247,11 +254,11 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
     others: readonly Queue[],
     given: Omit<FetchOptions, 'ack' | 'results' | 'group'> = {},
   ): Promise<{ queue: string; messages: Message[] } | null> {
-    const keys = [this.name, ...others.map(({ name }) => name)];
+    const keys = [this.key, ...others.map(({ key }) => key)];
     const words = [String(keys.length), ...keys, 'WITHMETA', ...options(given)];
     const reply =
       given.block === undefined
-        ? await call(this.server, ['DQ.MFETCH', ...words], this.name)
+        ? await call(this.server, ['DQ.MFETCH', ...words], this.key)
         : await this.callBlocking('MFETCH', words, given.block);
     if (reply === null) return null;
     const [key, messages] = list(reply);
@@ -259,23 +266,24 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
     return { queue, messages: list(messages).map((one) => new Message(queue, one)) };
   }
 
-  /** DQ.ACK. Returns how many were acked; the other receipts were stale. */
-  async ack(done: Receipt | readonly Receipt[], result?: Payload): Promise<number> {
-    return Number(await this.call('ACK', [...receipts(done), ...options({ result })]));
+  /** DQ.ACK. `cost` is what each has really taken of its limits. Returns how many were acked; the other receipts were stale. */
+  async ack(done: Receipt | readonly Receipt[], given: AckOptions = {}): Promise<number> {
+    return Number(await this.call('ACK', [...receipts(done), ...options(given)]));
   }
 
   /**
-   * DQ.ACKSEND: finishes a message and sends those that follow from it, all or nothing. Returns the new ids, null for
-   * one that is taken. Returns null, and nothing is done, if the receipt is stale.
+   * DQ.ACKSEND: finishes a message and sends the messages and signals that follow from it, all or nothing. Returns the new
+   * ids, null for one that is taken, and what `signal` returns for each signal. Returns null, and nothing is done, if the
+   * receipt is stale.
    */
-  async ackSend(done: Receipt, next: readonly Next[], result?: Payload): Promise<(string | null)[] | null> {
-    const words = [...receipts(done), ...options({ result })];
-    for (const { payload, to, ...given } of next) {
-      const dest = to === undefined ? this.name : this.server.prefix + to;
-      words.push('NEXT', dest, word(payload), ...options(given));
-    }
+  async ackSend(
+    done: Receipt,
+    following: readonly (Next | Signal)[],
+    given: Pick<AckOptions, 'result'> = {},
+  ): Promise<(string | boolean | null)[] | null> {
+    const words = [...receipts(done), ...options(given), ...followingWords(following, this.key, this.server.prefix)];
     const reply = await this.call('ACKSEND', words);
-    return reply === null ? null : list(reply).map(maybeText);
+    return reply === null ? null : list(reply).map((one) => (typeof one === 'number' ? one === 1 : maybeText(one)));
   }
 
   /** DQ.NACK. Returns how many were nacked. */
@@ -305,6 +313,11 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
     return Boolean(await this.call('UPDATE', [id, word(payload)]));
   }
 
+  /** DQ.SIGNAL: gives a message this text, and ends its wait for it. Returns false if it is unknown or has ended. */
+  async signal(id: string, data?: Payload): Promise<boolean> {
+    return Boolean(await this.call('SIGNAL', [id, ...options({ data })]));
+  }
+
   /** DQ.REDRIVE: dead messages are pending again: these, or `count` of them, or all. Returns how many. */
   async redrive(which: { ids?: readonly string[]; count?: number } = {}): Promise<number> {
     const { ids, count } = which;
@@ -330,6 +343,14 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
   /** DQ.GROUPSET. */
   async setGroup(group: string, given: { weight?: number; concurrency?: number; rate?: Rate | 0 }): Promise<void> {
     await this.call('GROUPSET', [group, ...options(given)]);
+  }
+
+  /**
+   * DQ.LIMIT: limits the messages that name it in `limits`. Without an option the limit is removed. A name with `*` is a
+   * pattern, and each name that it matches is limited by itself.
+   */
+  async limit(name: string, given: LimitOptions = {}): Promise<void> {
+    await this.call('LIMIT', [name, ...options(given)]);
   }
 
   // ---- time

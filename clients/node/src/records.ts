@@ -38,11 +38,19 @@ export interface Record {
   receipt: number | null;
   error: string | null;
   result: string | null;
-  reason: 'retries' | 'rejected' | 'expired' | 'batch' | null;
+  reason: 'retries' | 'timeouts' | 'rejected' | 'expired' | 'batch' | null;
   /** What a consumer has left with it for its next attempt. */
   note: string | null;
+  /** The text of the last signal. */
+  signal: string | null;
   batch: string | null;
   after: After | null;
+  /** Whether another payload waits until its run has ended. */
+  rerun: boolean;
+  /** The limits that it needs room in. */
+  limits: string[];
+  /** What it takes of each of them. */
+  cost: number | null;
   firstSentAt: number | null;
   /** The last failed attempts that `errors` keeps, the oldest first. */
   errors: FailedAttempt[];
@@ -88,6 +96,25 @@ export interface Batch {
   finished: number;
   cancelled: number;
   held: number;
+}
+
+/** A limit as DQ.LIMITS shows it. */
+export interface Limit {
+  limit: string;
+  /** The name or the pattern that was set for it. Null if nothing limits this name. */
+  rule: string | null;
+  /** 0 means no limit. */
+  concurrency: number;
+  /** 1 if `concurrency` is about the costs of the messages. */
+  weight: number;
+  /** What may begin in any window of `per` ms, and what has begun in the last one. */
+  rates: { limit: number; per: number; used: number }[];
+  running: number;
+  runningCost: number;
+  /** Groups that wait in its line. */
+  waiting: number;
+  /** When a message of cost 1 can begin. Null if only the end of another one makes room. */
+  nextFree: number | null;
 }
 
 /** A consumer as DQ.CONSUMERS shows it. */

@@ -45,6 +45,14 @@ function failedAttempts(reply: unknown): FailedAttempt[] | unknown {
   });
 }
 
+/** Reads the list `rates` of a limit. */
+function windows(reply: unknown): unknown {
+  return list(reply).map((one) => {
+    const [limit, per, used] = list(one).map(Number);
+    return { limit, per, used };
+  });
+}
+
 const camel = new Map<string, string>();
 
 /** `first-started-at` becomes `firstStartedAt`. */
@@ -65,6 +73,9 @@ const READERS: Record<string, (value: unknown) => unknown> = {
   after: shaped,
   paused: Boolean,
   errors: failedAttempts,
+  limits: (reply) => (Array.isArray(reply) ? reply.map(text) : reply),
+  rates: windows,
+  rerun: Boolean,
 };
 
 /** Reads a map as an object, whose fields have the names of the command reference in camel case. */

@@ -5,14 +5,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { within } from './bounds.js';
 import { call, type Server } from './connection.js';
 import { CommandError, isTransient, pauses } from './errors.js';
+import { followingWords } from './follow.js';
 import type { Message } from './message.js';
 import { type NackOptions, receipts } from './queue.js';
-import { options, type Payload, type Word, word } from './words.js';
+import type { Outcome } from './verdict.js';
+import { options, type Payload, type Word } from './words.js';
 
-/** A message that is done, with its result. */
+/** A message that is done, with its result, and what it has really taken of its limits. */
 export interface Done {
   message: Message;
   result: Payload | undefined;
+  cost?: number | undefined;
 }
 
 /** Milliseconds for which a stopping worker waits for a silent server, once its handlers have ended. `stop` allows two seconds. */
@@ -34,6 +37,8 @@ export class Settling {
 
   /** Acks a message: with the next fetch if that is soon, otherwise at once. */
   done(done: Done): void {
+    // A fetch that acks has no word for what each message cost.
+    if (done.cost !== undefined) return void this.#track(this.#finish(done));
     this.#done.push(done);
     this.#schedule();
   }
@@ -92,9 +97,16 @@ export class Settling {
     if (refusal instanceof CommandError) await nack({ error: refusal.message });
   }
 
+  /** Acks a message, and sends what follows from it, in one step. Throws if the server refuses that. */
+  async follow(message: Message, { result, following }: Outcome): Promise<void> {
+    const words = [...receipts(message), ...options({ result }), ...followingWords(following, message.queue, this.server.prefix)];
+    const refusal = await this.insist('ACKSEND', message.queue, words);
+    if (refusal instanceof CommandError) throw refusal;
+  }
+
   /** Acks a message with its result. If the server refuses the result, the message is dead: its work is done. */
-  async #finish(message: Message, result: Payload): Promise<void> {
-    const refusal = await this.#try('ACK', message.queue, [...receipts(message), ...options({ result: word(result) })]);
+  async #finish({ message, result, cost }: Done): Promise<void> {
+    const refusal = await this.#try('ACK', message.queue, [...receipts(message), ...options({ result, cost })]);
     if (refusal instanceof CommandError) await this.#fail(message, { fatal: true, error: `the result was refused: ${refusal.message}` });
   }
 
@@ -154,9 +166,7 @@ export class Settling {
     for (const [queue, all] of byQueue(done, ({ message }) => message)) {
       const plain = all.filter(({ result }) => result === undefined).map(({ message }) => message);
       if (plain.length) void this.insist('ACK', queue, receipts(plain));
-      for (const { message, result } of all) {
-        if (result !== undefined) void this.#track(this.#finish(message, result));
-      }
+      for (const one of all) if (one.result !== undefined) void this.#track(this.#finish(one));
     }
   }
 }

@@ -1,12 +1,25 @@
 /** What a handler's end means for its message. */
 
-import { Reject, Retry, Snooze } from './errors.js';
+import { Park, Reject, Retry, Snooze } from './errors.js';
+import { Follow } from './follow.js';
 import type { NackOptions } from './queue.js';
 import { isA, messageOf, textOf } from './thrown.js';
 import type { Payload } from './words.js';
 
 /** The longest text of an error that is kept with a message. */
 const ERROR_LENGTH = 1000;
+
+/** What a handler has returned: the result of its message, and what follows from it. */
+export interface Outcome {
+  result: Payload | undefined;
+  following: Follow['following'];
+}
+
+/** Reads what a handler has returned. Throws if it has no JSON. */
+export function asOutcome(returned: unknown): Outcome {
+  if (isA(returned, Follow)) return { result: asResult(returned.result), following: returned.following };
+  return { result: asResult(returned), following: [] };
+}
 
 /** Returns what a handler has returned as the result of its message. Throws if it has no JSON. An empty text is none. */
 export function asResult(result: unknown): Payload | undefined {
@@ -20,6 +33,10 @@ export function verdict(error: unknown): NackOptions {
     const [group, queue] = [span(error.pauseGroup), span(error.pauseQueue)];
     const pause = group ? (['GROUP', group] as const) : queue ? (['QUEUE', queue] as const) : undefined;
     return { silent: true, delay: span(error.delay), pause, error: shortened(messageOf(error)) };
+  }
+  if (isA(error, Park)) {
+    const note = typeof error.note === 'string' ? error.note : undefined;
+    return { silent: true, park: span(error.for) || true, note, error: shortened(messageOf(error)) };
   }
   if (isA(error, Retry)) return { delay: span(error.delay), error: shortened(messageOf(error)) };
   if (isA(error, Reject)) return { fatal: true, error: shortened(messageOf(error)) };

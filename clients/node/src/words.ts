@@ -12,6 +12,9 @@ export type Instant = number | Date;
 /** How the wait after a failure grows, and its length in ms. */
 export type Backoff = readonly [kind: 'FIXED' | 'LINEAR' | 'EXP', ms: number];
 
+/** How long a message waits for a signal (at least 1 ms). True means without end. */
+export type Parking = true | number;
+
 /** The states of a message. */
 export type State = 'delayed' | 'ready' | 'blocked' | 'retry' | 'held' | 'running' | 'finished' | 'dead' | 'cancelled';
 
@@ -53,6 +56,12 @@ export interface SendOptions {
   headers?: Readonly<Record<string, string | number>> | null;
   /** The batch that it joins. */
   batch?: string | null;
+  /** It is held until a signal comes: for this long at most, or without end (true). */
+  park?: Parking | null;
+  /** Names of up to 8 limits that it needs room in. */
+  limits?: readonly string[] | null;
+  /** What it takes of each of them, and of its group's turn with FAIR COST. The default is 1. */
+  cost?: number | null;
   /** It is held until all messages of this batch have ended. */
   after?: string | null;
   /** What a dead message of that batch means: it holds on, counts as ended, or kills. Only with `after`. */
@@ -65,6 +74,8 @@ export interface SendOneOptions extends SendOptions {
   id?: string | null;
   /** Whether it replaces a message of this id that waits. */
   replace?: boolean;
+  /** Only with `replace`: if the message of that id is running, this one is sent when that run has ended. */
+  rerun?: boolean;
 }
 
 /** Options of DQ.CREATE and DQ.ALTER. The command reference explains them. Spans of time are ms. */
@@ -90,6 +101,8 @@ export interface QueueOptions {
   groupConcurrency?: number;
   onRetry?: 'BLOCK' | 'SKIP';
   onDead?: 'CONTINUE' | 'BLOCK';
+  /** What groups take turns by: the number of messages, the time that workers held them, or their costs. */
+  fair?: 'COUNT' | 'TIME' | 'COST';
   /** Failures in a window that open the breaker, and how long it is open. 0 removes it. */
   breaker?: { failures: number; per: number; open: number; max?: number } | 0;
   /** The key of the queue to which messages go that die, and for which reasons; none means all. '' ends it. */
@@ -106,6 +119,16 @@ export interface QueueOptions {
 export interface Rate {
   limit: number;
   per: number;
+}
+
+/** Options of DQ.LIMIT. */
+export interface LimitOptions {
+  /** How many messages may be leased at once. */
+  concurrency?: number;
+  /** Up to four times how much may begin in any window. */
+  rates?: readonly Rate[];
+  /** `concurrency` counts the costs of the messages. */
+  weight?: boolean;
 }
 
 /** Conditions of DQ.FIND. A message is found if all that are given apply. Patterns are those of KEYS. */
@@ -146,6 +169,9 @@ export function options(given: object): Word[] {
     if (value === true) words.push(upper);
     else if (name === 'headers') words.push(upper, ...headers(value));
     else if (name === 'rate' && value !== 0) words.push(upper, word(value.limit), 'PER', word(value.per));
+    else if (name === 'rates') for (const rate of value) words.push(...options({ rate }));
+    else if (name === 'limits') words.push(...(value.length ? [upper, String(value.length), ...value] : []));
+    else if (name === 'park') words.push(upper, 'FOR', word(value));
     else if (name === 'breaker' && value !== 0) words.push(upper, ...breaker(value));
     else if (Array.isArray(value)) words.push(upper, ...value.map(word));
     else words.push(upper, word(value));

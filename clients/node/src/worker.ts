@@ -65,8 +65,8 @@ let workers = 0;
  * Handles the messages of a queue or a family, up to `concurrency` at a time.
  *
  * One connection of its own waits for messages, and acks the ones before in the same round trip. A handler that returns
- * is done. One that throws has failed, and the server decides by RETRIES and BACKOFF what comes next. Throw Retry, Reject
- * or Snooze to decide it yourself.
+ * is done, and can return a Follow. One that throws has failed, and the server decides by RETRIES and BACKOFF what comes
+ * next. Throw Retry, Reject, Snooze or Park to decide it yourself.
  *
  * An error that a handler lets go of (a rejection that nobody awaits, an exception in a timer) is a failure of its message,
  * too, and the worker goes on.
@@ -167,7 +167,7 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
 
   async #work(): Promise<void> {
     const source = this.#source;
-    const fetching = source instanceof Family ? fetchFromFamily(source, this.#crew) : fetchFromQueue(source.name, this.#crew);
+    const fetching = source instanceof Family ? fetchFromFamily(source, this.#crew) : fetchFromQueue(source.key, this.#crew);
     const fetched = fetching.catch(this.#crew.fail);
     await new Promise<void>((resolve) => {
       if (this.#stopping.signal.aborted) resolve();

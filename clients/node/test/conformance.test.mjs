@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 
-import { Queue, Reject, Retry, Worker, partition, queues, route, slot, tags } from 'dq-queue';
+import { Follow, Park, Queue, Reject, Retry, Snooze, Worker, partition, queues, route, slot, tags } from 'dq-queue';
 import { each } from './setup.mjs';
 
 const folder = process.env.DQ_CONFORMANCE ?? new URL('../../../tests/conformance/', import.meta.url);
@@ -12,9 +12,9 @@ const read = (name) => JSON.parse(readFileSync(new URL(name, folder)));
 
 for (const { name, steps } of read('cases.json').cases) {
   each(name, async ({ client, queue }) => {
-    const known = { key: queue.name };
+    const known = { key: queue.key };
     for (const step of steps) {
-      if (step.work) await work(client, queue.name, step);
+      if (step.work) await work(client, queue.key, step);
       else await command(client, known, step);
     }
   });
@@ -56,17 +56,29 @@ function compare(expected, given, known, what) {
   }
 }
 
-async function work(client, key, { work: count, grace }) {
-  const worker = new Worker(new Queue(client, key), (message, { signal }) => {
+async function work(client, key, { work: count, grace, types = ['*'] }) {
+  const handle = (message, context) => {
     if (--count === 0) worker.stop();
-    const [verb, text, delay] = message.data;
-    if (verb === 'fail') throw new Error(text);
-    if (verb === 'retry') throw new Retry(text, { delay });
-    if (verb === 'reject') throw new Reject(text);
-    if (verb === 'hang') return new Promise((resolve) => signal.addEventListener('abort', resolve));
-    return text;
-  }, { grace });
+    return outcome(message, context);
+  };
+  const worker = new Worker(new Queue(client, key), Object.fromEntries(types.map((type) => [type, handle])), { grace });
   await worker.run();
+}
+
+async function outcome(message, { signal, note, cost }) {
+  const [verb, text, more] = message.data;
+  if (verb === 'note' && message.note === null) assert.equal(await note(text), true);
+  if (verb === 'fail' || (verb === 'note' && message.note === null)) throw new Error(text);
+  if (verb === 'retry') throw new Retry(text, { delay: more });
+  if (verb === 'reject') throw new Reject(text);
+  if (verb === 'snooze') throw new Snooze('', { delay: text });
+  if (verb === 'park' && message.signal === null) throw new Park('', { note: text, for: more });
+  if (verb === 'follow') return new Follow({ payload: more, id: text });
+  if (verb === 'signal') return new Follow([{ signal: text, data: more }]);
+  if (verb === 'hang') return new Promise((resolve) => signal.addEventListener('abort', resolve));
+  if (verb === 'cost') return cost(text);
+  if (verb === 'note') return message.note;
+  return verb === 'park' ? message.signal : text;
 }
 
 test('groups belong to the queues of the examples', () => {

@@ -27,26 +27,27 @@ each('a family on one server sends, delivers in order, and adds up', async ({ cl
 
 each('a family grows, and the order of its groups holds', async ({ client }) => {
   const old = new Family(client, newName(), 2);
-  const grown = new Family(client, old.name, 4, { growing: true });
+  const grown = new Family(client, old.name, 4, { grownFrom: 2 });
   const groups = Array.from({ length: 8 }, (_, n) => `g${n}`);
-  const moving = groups.filter((group) => old.queueOf(group).name !== grown.queueOf(group).name);
+  const moving = groups.filter((group) => old.queue(group).key !== grown.queue(group).key);
   assert.ok(moving.length > 0 && moving.length < groups.length);
   for (const group of groups) await old.send('1', { group });
   for (const group of groups) assert.notEqual(await grown.send('2', { group, id: group }), null);
   // All are behind those of their groups, and a taken id stays taken.
   for (const group of groups) {
-    assert.equal((await old.queueOf(group).get(group)).group, group);
+    assert.equal((await old.queue(group).get(group)).group, group);
     assert.equal(await grown.send('2', { group, id: group }), null);
   }
   const worker = new Worker(grown, () => {}, { concurrency: 4, block: 50 });
   await working(worker, () => until(async () => (await grown.info()).ready + (await grown.info()).blocked === 0));
   await grown.send('3', { group: moving[0], id: 'new' });
-  assert.equal((await grown.queueOf(moving[0]).get('new')).state, 'ready');
+  assert.equal((await grown.queue(moving[0]).get('new')).state, 'ready');
   for (const family of [old, grown]) family.close();
 });
 
 each('a family has a name without braces, and partitions that are a power of two', async ({ client }) => {
   for (const name of ['', 'a{b', 'a}b']) assert.throws(() => new Family(client, name, 4), RangeError);
+  assert.throws(() => new Family(client, 'f', 8, { grownFrom: 3 }), RangeError);
   for (const partitions of [0, 3, 32_768]) assert.throws(() => new Family(client, 'f', partitions), RangeError);
 });
 
@@ -65,7 +66,7 @@ eachCluster('messages go to the nodes of their groups and come from all of them'
     await until(async () => (await family.info()).blockedClients === 3);
   });
   assert.deepEqual(new Set(Object.values(seen)), new Set(['012']));
-  const { redelivered } = await family.queueOf('g0').info();
+  const { redelivered } = await family.queue('g0').info();
   assert.equal(redelivered, 0);
 });
 
@@ -88,7 +89,7 @@ eachCluster('a worker with room for one takes one, and gives back without blame'
 });
 
 eachCluster('a queue of a cluster has its worker, its waits and its fetches', async ({ family }) => {
-  const queue = family.queueOf('ann');
+  const queue = family.queue('ann');
   await queue.create({ retain: 60_000 });
   await working(new Worker(queue, ({ text }) => text, { block: 300 }), async () => {
     await queue.send('x', { id: 'a' });
@@ -116,7 +117,7 @@ async function moveSlot(number) {
 
 eachCluster('queues move to another node while messages flow', async ({ family }) => {
   await family.ensure({ retain: 60_000 });
-  const queue = family.queueOf('ann');
+  const queue = family.queue('ann');
   let handled = '';
   const worker = new Worker(family, ({ text }) => {
     handled += text;
@@ -128,7 +129,7 @@ eachCluster('queues move to another node while messages flow', async ({ family }
     await working(one, async () => {
       await family.send('1', { group: 'ann' });
       await until(async () => handled === '1');
-      await moveSlot(slot(queue.name));
+      await moveSlot(slot(queue.key));
       await family.send('2', { group: 'ann' });
       await until(async () => handled === '12');
     });
@@ -136,7 +137,7 @@ eachCluster('queues move to another node while messages flow', async ({ family }
   }
   // Calls that wait find the queue, too.
   assert.deepEqual(await queue.fetch({ block: 1 }), []);
-  await moveSlot(slot(queue.name));
+  await moveSlot(slot(queue.key));
   assert.deepEqual(await queue.fetch({ block: 1 }), []);
   const { redelivered, timeouts, finished } = await queue.info();
   assert.deepEqual([redelivered, timeouts, finished], [0, 0, 4]);
@@ -159,7 +160,7 @@ eachCluster('a node that joins is found when slots move', async ({ family }) => 
     });
     assert.ok(handled < 16, 'the partitions of the unknown node are waiting');
     joined = true;
-    for (const { name } of family.queues().slice(0, 2)) await moveSlot(slot(name));
+    for (const { key } of family.queues().slice(0, 2)) await moveSlot(slot(key));
     await until(() => handled === 16);
   });
 });

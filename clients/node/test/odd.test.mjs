@@ -146,7 +146,7 @@ test('an error that a handler lets go of fails its message alone, and the worker
   await queue.create({ retries: 0, retain: 60_000 });
   const kinds = ['rejection', 'late rejection', 'timer', 'tick', 'listener', 'text'];
   for (const id of [...kinds, 'innocent']) await queue.send('x', { id });
-  const { out } = await program(queue.name, `
+  const { out } = await program(queue.key, `
     const odd = {
       rejection: () => { Promise.reject(new Error('rejection')); return sleep(200); },
       'late rejection': async () => { new Promise((_, no) => setTimeout(no, 20, new Error('late rejection'))); await sleep(200); },
@@ -173,14 +173,14 @@ test('an error that a handler lets go of fails its message alone, and the worker
 test('an error that a handler lets go of after its end is told as a warning', () => withQueue(async (queue) => {
   await queue.send('x');
   const late = "new Worker(queue, () => { setTimeout(() => { throw new Error('too late'); }, 100); }, { block: 50 })";
-  const told = await program(queue.name, `
+  const told = await program(queue.key, `
     const worker = ${late};
     worker.on('warning', (error) => { console.log(error.message); worker.stop(); });
     await worker.run();
   `);
   assert.match(told.out, /handler that has ended.*Error: too late/);
   await queue.send('x');
-  const untold = await program(queue.name, `
+  const untold = await program(queue.key, `
     const worker = ${late};
     process.on('warning', () => worker.stop());
     await worker.run();
@@ -190,11 +190,11 @@ test('an error that a handler lets go of after its end is told as a warning', ()
 
 test('an error that no handler lets go of ends the process, as it does without a worker', () => withQueue(async (queue) => {
   for (const throwing of ["setTimeout(() => { throw new Error('mine'); }, 50);", "setTimeout(() => Promise.reject(new Error('mine')), 50);"]) {
-    const { exit, err } = await program(queue.name, `${throwing}\nawait new Worker(queue, () => {}, { block: 50 }).run();`, { killed: true });
+    const { exit, err } = await program(queue.key, `${throwing}\nawait new Worker(queue, () => {}, { block: 50 }).run();`, { killed: true });
     assert.equal(exit, 1, err);
     assert.match(err, /Error: mine/);
   }
-  const caught = await program(queue.name, `
+  const caught = await program(queue.key, `
     const worker = new Worker(queue, () => {}, { block: 50 });
     process.on('uncaughtException', (error) => { console.log('mine', error.message); worker.stop(); });
     setTimeout(() => { throw new Error('caught'); }, 50);
@@ -208,7 +208,7 @@ test('a message that kills its worker is given up after three of them, with and 
     const id = `killer ${retries}`;
     await queue.send('x', { id, retries });
     for (let n = 0; n < kills; n++) {
-      const { exit, out } = await program(queue.name, `
+      const { exit, out } = await program(queue.key, `
         await new Worker(queue, ({ attempt }) => { console.log(attempt); process.exit(7); }, { lease: 100, block: 50 }).run();
       `, { killed: true });
       assert.deepEqual([exit, out], [7, `${n + 1}\n`]);
@@ -248,7 +248,7 @@ test('a result that the server refuses makes its message dead, and the worker go
     own.callBuffer = (...words) => (words.includes('RESULTS') ? Promise.reject(refusal) : call(...words));
     return own;
   };
-  const worker = quick(new Queue(limited, queue.name), async ({ text }) => {
+  const worker = quick(new Queue(limited, queue.key), async ({ text }) => {
     await sleep(Number(text));
     return 'result';
   }, { concurrency: 2 });

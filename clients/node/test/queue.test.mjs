@@ -29,7 +29,7 @@ each('a message comes back with everything that was sent', async ({ queue }) => 
   assert.deepEqual(
     { name, same, attempt, group, score, priority, type, headers, sentAt, dueAt, leaseUntil, retriesLeft, note, batch, after },
     {
-      name: queue.name, same: 'a', attempt: 1, group: 'g', score: 1.5, priority: -3, type: 'mail', headers: { lang: 'zh', n: '7' },
+      name: queue.key, same: 'a', attempt: 1, group: 'g', score: 1.5, priority: -3, type: 'mail', headers: { lang: 'zh', n: '7' },
       sentAt: 0, dueAt: 5, leaseUntil: 705, retriesLeft: 2, note: null, batch: 'b', after: null,
     },
   );
@@ -102,7 +102,7 @@ each('a fetch acks, keeps results, and repeats a token', async ({ queue }) => {
   const [third] = await queue.fetch({ ack: [first, second.receipt], results: ['one', ''], maxBytes: 1 });
   assert.equal(third.text, '3');
   assert.equal((await queue.get(first.id)).result, 'one');
-  assert.equal(await queue.ack(third, 'three'), 1);
+  assert.equal(await queue.ack(third, { result: 'three' }), 1);
   assert.equal(await queue.ack([third, first]), 0);
   assert.deepEqual(await queue.wait(third.id, 10), { state: 'finished', result: 'three' });
 });
@@ -119,7 +119,7 @@ each('a fetch that waits is woken, and holds nothing up', async ({ queue }) => {
 });
 
 each('more calls wait than there are connections', async ({ client, queue }) => {
-  const narrow = new Queue(client, queue.name, { waiting: 1 });
+  const narrow = new Queue(client, queue.key, { waiting: 1 });
   const waiting = [1, 2, 3].map(() => narrow.fetch({ block: 0 }));
   await narrow.sendMany(['1', '2', '3']);
   assert.equal((await Promise.all(waiting)).flat().length, 3);
@@ -127,13 +127,13 @@ each('more calls wait than there are connections', async ({ client, queue }) => 
 });
 
 each('a fetch takes from the first of several queues that can give', async ({ client, queue }) => {
-  const low = new Queue(client, `${queue.name}:low`);
+  const low = new Queue(client, `${queue.key}:low`);
   assert.equal(await queue.fetchFirst([low], { block: 1 }), null);
   await low.send('x', { id: 'a' });
   const { queue: from, messages } = await queue.fetchFirst([low], { consumer: 'w' });
-  assert.deepEqual([from, messages[0].id, messages[0].queue], [low.name, 'a', low.name]);
+  assert.deepEqual([from, messages[0].id, messages[0].queue], [low.key, 'a', low.key]);
   await queue.send('y');
-  assert.equal((await queue.fetchFirst([low], { block: 1000 })).queue, queue.name);
+  assert.equal((await queue.fetchFirst([low], { block: 1000 })).queue, queue.key);
 });
 
 each('a wait ends with the message', async ({ queue }) => {
@@ -141,7 +141,7 @@ each('a wait ends with the message', async ({ queue }) => {
   await queue.send('1+1', { id: 'a' });
   const waiting = queue.wait('a', 10_000);
   const [message] = await queue.fetch();
-  await queue.ack(message, '2');
+  await queue.ack(message, { result: '2' });
   assert.deepEqual(await waiting, { state: 'finished', result: '2' });
   assert.equal(await queue.wait('nobody', 1), null);
 });
@@ -173,15 +173,58 @@ each('a touch renews a lease and leaves a note', async ({ queue }) => {
 });
 
 each('a message is settled together with what follows from it', async ({ client, queue }) => {
-  const next = new Queue(client, `{${queue.name}}:next`);
-  const from = new Queue(client, `{${queue.name}}:from`);
+  const next = new Queue(client, `{${queue.key}}:next`);
+  const from = new Queue(client, `{${queue.key}}:from`);
   await from.send('order', { id: 'o' });
   const [message] = await from.fetch();
-  const ids = await from.ackSend(message, [{ payload: 'parcel', to: next.name, id: 'o', delay: 1000 }, { payload: 'again' }], 'paid');
+  const ids = await from.ackSend(message, [{ payload: 'parcel', to: next.key, id: 'o', delay: 1000 }, { payload: 'again' }], { result: 'paid' });
   assert.equal(ids[0], 'o');
   assert.equal((await next.get('o')).state, 'delayed');
   assert.equal(await from.len(), 1);
   assert.equal(await from.ackSend(message, [{ payload: 'x' }]), null);
+});
+
+each('a message is parked until a signal comes', async ({ queue }) => {
+  await queue.create({ clock: 'MANUAL' });
+  await queue.send('x', { id: 'x', park: 1000 });
+  assert.deepEqual(await queue.explain('x').then(({ code, until }) => [code, until]), ['parked', 1000]);
+  assert.deepEqual([await queue.signal('x', 'first'), await queue.signal('nobody')], [true, false]);
+  const [message] = await queue.fetch();
+  assert.deepEqual([message.signal, (await queue.get('x')).signal], ['first', 'first']);
+  assert.equal(await queue.nack(message, { silent: true, park: true, note: 'asked' }), 1);
+  await queue.send('y');
+  const [other] = await queue.fetch();
+  const following = [{ signal: 'x', data: Buffer.from('second') }, { payload: 'z', id: 'z' }, { signal: 'nobody', to: queue.key }];
+  assert.deepEqual(await queue.ackSend(other, following), [true, 'z', false]);
+  assert.deepEqual((await queue.fetch({ count: 2 })).map(({ id, signal, note }) => [id, signal, note]), [['x', 'second', 'asked'], ['z', null, null]]);
+});
+
+each('limits have names, and messages costs', async ({ queue }) => {
+  await queue.create({ clock: 'MANUAL', fair: 'COST' });
+  await queue.limit('tokens', { rates: [{ limit: 1000, per: 60_000 }, { limit: 5000, per: 3_600_000 }] });
+  await queue.limit('user-*', { concurrency: 2, weight: true });
+  for (const id of ['x', 'y']) await queue.send(id, { id, limits: ['user-7', 'tokens'], cost: 2 });
+  const { limits, cost, rerun } = await queue.get('x');
+  assert.deepEqual([limits, cost, rerun], [['user-7', 'tokens'], 2, false]);
+  const [message] = await queue.fetch({ count: 2 });
+  assert.deepEqual(await queue.explain('y').then(({ code, by }) => [code, by]), ['limit', 'user-7']);
+  const used = (await collected(queue.limits({ count: 1 }))).find(({ limit }) => limit === 'user-7');
+  assert.deepEqual([used.rule, used.concurrency, used.runningCost, used.nextFree], ['user-*', 2, 2, null]);
+  assert.equal(await queue.ack(message, { cost: 7 }), 1);
+  const { rates } = (await collected(queue.limits())).find(({ limit }) => limit === 'tokens');
+  assert.deepEqual(rates, [{ limit: 1000, per: 60_000, used: 7 }, { limit: 5000, per: 3_600_000, used: 7 }]);
+  await queue.limit('tokens');
+  assert.equal((await collected(queue.limits())).find(({ limit, rule }) => limit === 'tokens' && rule), undefined);
+});
+
+each('a running message runs once more', async ({ queue }) => {
+  await queue.send('1', { id: 'x' });
+  const [message] = await queue.fetch();
+  assert.equal(await queue.send('2', { id: 'x', replace: true }), null);
+  assert.equal(await queue.send('3', { id: 'x', replace: true, rerun: true }), 'x');
+  assert.equal((await queue.get('x')).rerun, true);
+  await queue.ack(message);
+  assert.equal((await queue.fetch())[0].text, '3');
 });
 
 each('messages are listed, found and changed', async ({ queue }) => {
@@ -195,7 +238,7 @@ each('messages are listed, found and changed', async ({ queue }) => {
   assert.equal(await queue.update('a', 'new'), true);
   assert.deepEqual((await queue.get('a')).payload.toString(), 'new');
   assert.deepEqual(await queue.cancel('c', 'nobody'), ['delayed', null]);
-  assert.equal(await queue.findAndDo('CANCEL', 'delayed', { payload: 'b' }), 1);
+  assert.equal(await queue.cancelFound('delayed', { payload: 'b' }), 1);
   await queue.tick({ to: 10 });
   assert.equal((await queue.peek())[0].id, 'a');
   const [message] = await queue.fetch();
@@ -259,8 +302,8 @@ each('an error reply has its code, and a lost connection is another error', asyn
   await queue.create();
   await assert.rejects(queue.create(), (error) => error instanceof CommandError && error.code === 'ERR' && /already exists/.test(error.message));
   await assert.rejects(queue.send('x', { colour: 'red' }), /COLOUR/);
-  const text = new Queue(client, `${queue.name}:text`);
-  await (client.callBuffer ? client.call('SET', text.name, 'x') : client.sendCommand(['SET', text.name, 'x']));
+  const text = new Queue(client, `${queue.key}:text`);
+  await (client.callBuffer ? client.call('SET', text.key, 'x') : client.sendCommand(['SET', text.key, 'x']));
   await assert.rejects(text.fetch(), (error) => error.code === 'WRONGTYPE');
   await assert.rejects(text.fetch({ block: 5 }), (error) => error.code === 'WRONGTYPE');
   text.close();
@@ -276,9 +319,9 @@ test('keyPrefix of ioredis comes before each key, also in replies and for other 
   const name = newName();
   const [queue, other] = [new Queue(client, name), new Queue(client, `${name}:other`)];
   await queue.send('x', { id: 'a' });
-  assert.deepEqual([queue.name, await direct.exists(`shop:${name}`, name)], [`shop:${name}`, 1]);
+  assert.deepEqual([queue.key, await direct.exists(`shop:${name}`, name)], [`shop:${name}`, 1]);
   const { queue: from, messages } = await other.fetchFirst([queue], { block: 100 });
-  assert.deepEqual([from, messages[0].queue], [queue.name, queue.name]);
+  assert.deepEqual([from, messages[0].queue], [queue.key, queue.key]);
   await queue.ackSend(messages[0], [{ payload: 'y', to: `${name}:other` }, { payload: 'z' }]);
   assert.deepEqual([await direct.exists(`shop:${name}:other`), await queue.len(), await other.len()], [1, 1, 1]);
   const ran = [];
@@ -286,8 +329,8 @@ test('keyPrefix of ioredis comes before each key, also in replies and for other 
   await working(worker, () => until(async () => (await queue.len()) === 0));
   const family = new Family(client, `${name}:family`, 2);
   await family.send('w', { group: 'g' });
-  assert.equal(await direct.exists(family.queueOf('g').name), 1);
-  assert.ok(family.queueOf('g').name.startsWith(`shop:${name}:family`));
+  assert.equal(await direct.exists(family.queue('g').key), 1);
+  assert.ok(family.queue('g').key.startsWith(`shop:${name}:family`));
   await working(new Worker(family, ({ text }) => void ran.push(text), { block: 50 }), () => until(() => ran.length === 2));
   assert.deepEqual(ran, ['z', 'w']);
   assert.throws(() => new Family(new Redis(url, { keyPrefix: '{a}:', lazyConnect: true }), 'f', 2), /keyPrefix/);

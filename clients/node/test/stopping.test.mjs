@@ -27,7 +27,7 @@ async function stopped({ connect, end, source, handle, options }) {
   const [client, direct] = [await connect(proxy.url), await LIBRARIES['ioredis, RESP3'](url)];
   try {
     const from = source(client, newName());
-    await source(direct, from.name).send('x');
+    await source(direct, from.key ?? from.name).send('x');
     let begun = false;
     const worker = new Worker(from, async (...words) => {
       begun = true;

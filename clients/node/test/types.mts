@@ -1,6 +1,6 @@
 /** A program whose types hold, and mistakes that the compiler must find. It is compiled and not run. */
 
-import { Family, type Message, Queue, Worker } from 'dq-queue';
+import { Family, Follow, type Message, Park, Queue, Worker } from 'dq-queue';
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
 
@@ -28,6 +28,11 @@ await worker.run({ signal: new AbortController().signal });
 const family = new Family<Jobs>(new Redis(), 'events', 64);
 new Worker(family, { sum: ({ data }) => data.length });
 new Worker(queue, (message) => message.text);
+new Worker(queue, ({ signal }) => {
+  if (signal === null) throw new Park('', { for: 60_000, note: 'asked' });
+  return new Follow([{ payload: 'x', to: 'parcels', group: 'g', park: true, limits: ['user-7'], cost: 3 }, { signal: 'a', data: 'go' }]);
+});
+await queue.limit('user-*', { concurrency: 1, rates: [{ limit: 5, per: 1000 }] });
 const dueAt: number | undefined = (await queue.get('a'))?.dueAt;
 for await (const { error } of queue.list('dead')) console.log(error, dueAt);
 await queue.schedule('nightly', 'x', { cron: '0 3 * * *', type: 'sum' });
@@ -42,6 +47,8 @@ await queue.send('x', { colour: 'red' });
 new Worker<Jobs>(queue, { welcome: ({ data }) => data.age });
 // @ts-expect-error: a handler for a type that there is not
 new Worker<Jobs>(queue, { farewell: () => {} });
+// @ts-expect-error: what is neither a message nor a signal
+new Follow({ id: 'a' });
 // @ts-expect-error: what is not a client
 new Queue(new Date(), 'q');
 // @ts-expect-error: a state that there is not

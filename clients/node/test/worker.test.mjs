@@ -223,8 +223,8 @@ each('what is not finished after grace is given back, and its handler is told', 
 });
 
 each('an error that does not pass ends the worker', async ({ client, queue }) => {
-  const text = new Queue(client, `${queue.name}:text`);
-  await (client.callBuffer ? client.call('SET', text.name, 'x') : client.sendCommand(['SET', text.name, 'x']));
+  const text = new Queue(client, `${queue.key}:text`);
+  await (client.callBuffer ? client.call('SET', text.key, 'x') : client.sendCommand(['SET', text.key, 'x']));
   await assert.rejects(quick(text, () => {}).run(), (error) => error instanceof CommandError && error.code === 'WRONGTYPE');
 });
 
@@ -239,7 +239,7 @@ for (const [library, connect] of Object.entries(LIBRARIES)) {
     const proxy = await Proxy.start();
     const [client, direct] = [await connect(proxy.url), await connect(url)];
     const queue = new Queue(client, newName());
-    const seen = new Queue(direct, queue.name);
+    const seen = new Queue(direct, queue.key);
     await seen.create({ retain: 60_000 });
     const attempts = [];
     const worker = quick(queue, ({ attempt }) => {
@@ -289,7 +289,7 @@ test('SIGTERM stops a worker gracefully', async () => {
     import { Queue, Worker } from 'dq-queue';
     import { Redis } from 'ioredis';
     const client = new Redis('${url}');
-    const worker = new Worker(new Queue(client, '${queue.name}'), () => new Promise(() => {}), { grace: 50, block: 50 });
+    const worker = new Worker(new Queue(client, '${queue.key}'), () => new Promise(() => {}), { grace: 50, block: 50 });
     const timer = setInterval(() => {}, 1000);
     await worker.run({ signals: true });
     clearInterval(timer);

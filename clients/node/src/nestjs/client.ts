@@ -50,7 +50,7 @@ export class DqClient extends ClientProxy {
   protected publish(packet: ReadPacket, callback: (packet: WritePacket) => void): () => void {
     const { payload, options } = this.#message(packet);
     const id = options.id ?? randomUUID();
-    const queue = this.#source instanceof Family ? this.#source.queueOf(options.group ?? id) : this.#source;
+    const queue = this.#source instanceof Family ? this.#source.queue(options.group ?? id) : this.#source;
     let open = true;
     const answer = (reply: WritePacket) => {
       if (open) callback(reply);

@@ -20,6 +20,11 @@ export class DqContext extends BaseRpcContext<[message: Message, context: Contex
     return this.args[1].note(text);
   }
 
+  /** Says what the message has really taken of its limits. It is acked with that. */
+  cost(cost: number): void {
+    this.args[1].cost(cost);
+  }
+
   /** The metadata that the client's dispatch hook has attached. They are the headers of the message. */
   getMetadata(): Readonly<Record<string, string>> {
     return this.getMessage().headers;

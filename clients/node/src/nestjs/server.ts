@@ -1,7 +1,7 @@
 import { type CustomTransportStrategy, type MessageHandler, Server } from '@nestjs/microservices';
 import { isObservable, lastValueFrom, toArray } from 'rxjs';
 
-import { Reject, Retry, Snooze } from '../errors.js';
+import { Park, Reject, Retry, Snooze } from '../errors.js';
 import type { Family } from '../family.js';
 import type { Context } from '../handling.js';
 import type { Message } from '../message.js';
@@ -92,7 +92,7 @@ export class DqServer extends Base implements CustomTransportStrategy {
       const values = await this.#run(handler, packet.data, given);
       return handler.isEventHandler ? undefined : this.#reply({ values });
     } catch (error) {
-      if (handler.isEventHandler || [Retry, Reject, Snooze].some((Kind) => isA(error, Kind))) throw asError(error);
+      if (handler.isEventHandler || [Retry, Reject, Snooze, Park].some((Kind) => isA(error, Kind))) throw asError(error);
       return this.#answerTo(error);
     }
   }
