@@ -2,7 +2,7 @@ package dq
 
 import "sync"
 
-// done is a message to be acked, with its result if it has one.
+// done is a message to be acked, with its result if it has one. What costs or sends others is acked by itself.
 type done struct {
 	message *Message
 	result  *string
@@ -129,7 +129,7 @@ func (r *run) ackLate() {
 			if one.result == nil {
 				plain = append(plain, one.message)
 			} else {
-				r.ackNow(one.message, one.result)
+				r.ackNow(one.message, outcome{result: one.result})
 			}
 		}
 		for _, these := range byQueue(plain) {

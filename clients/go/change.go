@@ -26,19 +26,24 @@ func (q *Queue) Update(ctx context.Context, id string, payload []byte) (bool, er
 	return read(reply, err, truth)
 }
 
-// Redrive makes dead messages pending again: these, or all if no id is given. It returns how many.
-func (q *Queue) Redrive(ctx context.Context, ids ...string) (int, error) {
-	words := []string{"ALL"}
-	if len(ids) > 0 {
-		words = append([]string{"IDS", count(len(ids))}, ids...)
-	}
-	reply, err := q.Do(ctx, "REDRIVE", words...)
-	return read(reply, err, whole)
+// Signal gives a message this text, and ends its wait for it (Park, Parked). It returns false if the id is unknown or the
+// message has ended.
+func (q *Queue) Signal(ctx context.Context, id, data string) (bool, error) {
+	reply, err := q.Do(ctx, "SIGNAL", id, "DATA", data)
+	return read(reply, err, truth)
 }
 
-// RedriveSome makes up to n dead messages pending again, those that died first. It returns how many.
-func (q *Queue) RedriveSome(ctx context.Context, n int) (int, error) {
-	reply, err := q.Do(ctx, "REDRIVE", "ALL", "COUNT", count(n))
+// Redrive makes dead messages pending again: those of IDs, up to Count of those that died first, or all. It returns how
+// many.
+func (q *Queue) Redrive(ctx context.Context, which ...RedriveOption) (int, error) {
+	var words []string
+	for _, one := range which {
+		words = append(words, one.redriveWords()...)
+	}
+	if len(words) == 0 || words[0] != "IDS" {
+		words = append([]string{"ALL"}, words...)
+	}
+	reply, err := q.Do(ctx, "REDRIVE", words...)
 	return read(reply, err, whole)
 }
 
@@ -74,6 +79,17 @@ func (q *Queue) SetGroup(ctx context.Context, group string, settings ...GroupSet
 		words = append(words, one.groupSetWords()...)
 	}
 	_, err := q.Do(ctx, "GROUPSET", words...)
+	return err
+}
+
+// Limit limits the messages that name it in Limits, by Rate, Concurrency and Weighted. Without an option the limit is
+// removed. A name with * is a pattern, and each name that it matches is limited by itself.
+func (q *Queue) Limit(ctx context.Context, name string, options ...LimitOption) error {
+	words := []string{name}
+	for _, one := range options {
+		words = append(words, one.limitWords()...)
+	}
+	_, err := q.Do(ctx, "LIMIT", words...)
 	return err
 }
 
@@ -153,9 +169,13 @@ func (q *Queue) Schedules(ctx context.Context) ([]ScheduleRecord, error) {
 	return read(reply, err, each(scheduleRecord))
 }
 
-// Advance moves the clock of a queue with ManualClock, and does all that falls due on the way. It returns how much of
-// each kind.
-func (q *Queue) Advance(ctx context.Context, span time.Duration) (Info, error) {
-	reply, err := q.Do(ctx, "TICK", "ADVANCE", millis(span))
+// Tick does all that is due. With Advance or To it moves the clock of a queue with ManualClock, and does all that falls due
+// on the way. It returns how much of each kind.
+func (q *Queue) Tick(ctx context.Context, move ...TickOption) (Info, error) {
+	var words []string
+	for _, one := range move {
+		words = append(words, one.tickWords()...)
+	}
+	reply, err := q.Do(ctx, "TICK", words...)
 	return read(reply, err, info)
 }

@@ -63,7 +63,7 @@ func TestChanging(t *testing.T) {
 	schedules, err := q.Schedules(ctx)
 	must(t, err)
 	equal(t, "schedules", len(schedules), 2)
-	_, err = q.Advance(ctx, 30*time.Second)
+	_, err = q.Tick(ctx, dq.Advance(30*time.Second))
 	must(t, err)
 	equal(t, "fired", fetch(t, q)[0].ID, "often@30000")
 	there, err := q.PauseSchedule(ctx, "often")

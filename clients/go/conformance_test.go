@@ -25,6 +25,7 @@ type step struct {
 	Error *string
 	Work  int
 	Grace *int
+	Types []string
 }
 
 var name = regexp.MustCompile(`<(\w+)>`)
@@ -80,30 +81,74 @@ func work(t *testing.T, q *dq.Queue, one step) {
 		worker.Grace = time.Duration(*one.Grace)*time.Millisecond + 1
 	}
 	got := 0
-	worker.Handler = func(handling context.Context, m *dq.Message) error {
+	handler := func(handling context.Context, m *dq.Message) error {
 		if got++; got == one.Work {
 			stop()
 		}
 		var payload []interface{}
 		must(t, m.JSON(&payload))
-		switch payload[0] {
-		case "return":
-			if len(payload) > 1 {
-				m.SetResult(payload[1].(string))
-			}
-			return nil
-		case "fail":
-			return errors.New(payload[1].(string))
-		case "retry":
-			after := time.Duration(payload[2].(float64)) * time.Millisecond
-			return dq.Retry{Err: errors.New(payload[1].(string)), After: after}
-		case "reject":
-			return dq.Reject{Err: errors.New(payload[1].(string))}
-		}
-		<-handling.Done()
-		return handling.Err()
+		return outcome(t, handling, m, payload)
 	}
+	mux := dq.Mux{}
+	for _, label := range one.Types {
+		mux.Handle(label, handler)
+	}
+	if len(one.Types) == 0 {
+		mux.Otherwise = handler
+	}
+	worker.Handler = mux.Serve
 	must(t, worker.Run(running))
+}
+
+// outcome is what a handler does for a payload.
+func outcome(t *testing.T, handling context.Context, m *dq.Message, payload []interface{}) error {
+	words := func(i int) string {
+		word, _ := payload[i].(string)
+		return word
+	}
+	span := func(i int) time.Duration {
+		ms, _ := payload[i].(float64)
+		return time.Duration(ms) * time.Millisecond
+	}
+	switch payload[0] {
+	case "return":
+		if len(payload) > 1 {
+			m.SetResult(words(1))
+		}
+		return nil
+	case "fail":
+		return errors.New(words(1))
+	case "retry":
+		return dq.Retry{Err: errors.New(words(1)), After: span(2)}
+	case "reject":
+		return dq.Reject{Err: errors.New(words(1))}
+	case "snooze":
+		return dq.Snooze{For: span(1)}
+	case "follow":
+		m.Follow(dq.Next{Payload: []byte(words(2)), Options: []dq.SendOption{dq.ID(words(1))}})
+		return nil
+	case "signal":
+		m.Follow(dq.Signal{ID: words(1), Data: words(2)})
+		return nil
+	case "park":
+		if m.Signal == nil {
+			return dq.Park{For: span(2), Note: words(1)}
+		}
+		m.SetResult(*m.Signal)
+		return nil
+	case "note":
+		if m.Note == "" {
+			must(t, m.SetNote(words(1)))
+			return errors.New(words(1))
+		}
+		m.SetResult(m.Note)
+		return nil
+	case "cost":
+		m.SetCost(int(payload[1].(float64)))
+		return nil
+	}
+	<-handling.Done()
+	return handling.Err()
 }
 
 // matches reports whether a reply is what a step expects. RESP2 has no maps, doubles and booleans of its own.
@@ -244,9 +289,9 @@ func TestRepliesOfRESP3(t *testing.T) {
 	m := fetch(t, q)[0]
 	equal(t, "score", *m.Score, 1.5)
 	equal(t, "header", m.Headers["k"], "v")
-	done, err := q.AckResult(ctx, m.Receipt, "fine")
+	acked, err := q.Ack(ctx, dq.Receipts(m), dq.Result("fine"))
 	must(t, err)
-	equal(t, "acked", done, true)
+	equal(t, "acked", acked, 1)
 	equal(t, "result", *get(t, q, "a").Result, "fine")
 	info, err := q.Info(ctx)
 	must(t, err)

@@ -54,14 +54,12 @@ func fetchWords(options []FetchOption) (words []string) {
 }
 
 // Ack finishes messages. It returns how many were finished. The others had lost their lease.
-func (q *Queue) Ack(ctx context.Context, receipts ...int64) (int, error) {
-	return q.settle(ctx, "ACK", nil, receipts, nil)
-}
-
-// AckResult finishes a message and keeps a text with its record. It returns false if the lease was lost.
-func (q *Queue) AckResult(ctx context.Context, receipt int64, result string) (bool, error) {
-	acked, err := q.settle(ctx, "ACK", nil, []int64{receipt}, []string{"RESULT", result})
-	return acked == 1, err
+func (q *Queue) Ack(ctx context.Context, receipts []int64, options ...AckOption) (int, error) {
+	var words []string
+	for _, one := range options {
+		words = append(words, one.ackWords()...)
+	}
+	return q.settle(ctx, "ACK", nil, receipts, words)
 }
 
 // Nack fails messages. It returns how many failed. The others had lost their lease.
@@ -78,7 +76,10 @@ func (q *Queue) Touch(ctx context.Context, lease time.Duration, receipts []int64
 	return q.settle(ctx, "TOUCH", []string{millis(lease)}, receipts, words)
 }
 
-// Next is a message that follows from another one, in AckSend and Message.Finish.
+// Following is what follows from a message that is done: a Next or a Signal, in AckSend and Message.Follow.
+type Following interface{ followingWords(key string) []string }
+
+// Next is a message that follows from another one.
 type Next struct {
 	// To is the key of a queue. Empty means the queue of the message that is acked.
 	To      string
@@ -86,22 +87,32 @@ type Next struct {
 	Options []SendOption
 }
 
-// AckSend acks a message and sends those that follow from it, in one step: all of it or nothing. It returns their ids,
-// an empty one where an id is taken. The error is ErrLeaseLost if the lease was lost, and nothing was done.
-func (q *Queue) AckSend(ctx context.Context, receipt int64, next ...Next) ([]string, error) {
-	return q.ackSend(ctx, receipt, nil, next)
+func (n Next) followingWords(key string) []string {
+	return append([]string{"NEXT", or(n.To, key), string(n.Payload)}, sendWords(n.Options)...)
 }
 
-func (q *Queue) ackSend(ctx context.Context, receipt int64, result []string, next []Next) ([]string, error) {
-	words := append([]string{number(receipt)}, result...)
-	for _, one := range next {
-		to := one.To
-		if to == "" {
-			to = q.key
-		}
-		words = append(append(words, "NEXT", to, string(one.Payload)), sendWords(one.Options)...)
+// Signal is a signal to the message of an ID.
+type Signal struct {
+	// To is the key of the queue of that message. Empty means the queue of the message that is acked.
+	To, ID, Data string
+}
+
+func (s Signal) followingWords(key string) []string {
+	return []string{"SIGNAL", or(s.To, key), s.ID, s.Data}
+}
+
+func or(value, otherwise string) string {
+	if value == "" {
+		return otherwise
 	}
-	reply, err := q.Do(ctx, "ACKSEND", words...)
+	return value
+}
+
+// AckSend acks a message and sends the messages and signals that follow from it, in one step: all of it or nothing. It
+// returns their ids, an empty one where an id is taken, and for a signal "1", or "0" if nothing could get it. The error is
+// ErrLeaseLost if the lease was lost, and nothing was done.
+func (q *Queue) AckSend(ctx context.Context, receipt int64, following ...Following) ([]string, error) {
+	reply, err := q.Do(ctx, "ACKSEND", append([]string{number(receipt)}, followingWords(following, q.key)...)...)
 	ids, err := read(reply, err, orNil(texts))
 	if err == nil && ids == nil {
 		err = ErrLeaseLost
@@ -118,6 +129,13 @@ func (q *Queue) settle(ctx context.Context, verb string, first []string, receipt
 	}
 	reply, err := q.Do(ctx, verb, append(append(first, numbers(receipts)...), last...)...)
 	return read(reply, err, whole)
+}
+
+func followingWords(following []Following, key string) (words []string) {
+	for _, one := range following {
+		words = append(words, one.followingWords(key)...)
+	}
+	return words
 }
 
 func nackWords(options []NackOption) (words []string) {

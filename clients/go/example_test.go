@@ -82,7 +82,7 @@ func ExampleManualClock() {
 	_, _ = queue.Send(ctx, []byte("ann"))
 	first, _ := queue.Fetch(ctx)
 	_, _ = queue.Nack(ctx, dq.Receipts(first...), dq.Error("busy"))
-	_, _ = queue.Advance(ctx, 24*time.Hour)
+	_, _ = queue.Tick(ctx, dq.Advance(24*time.Hour))
 	second, _ := queue.Fetch(ctx)
 	fmt.Println(second[0].Attempt)
 	// Output: 2

@@ -160,7 +160,7 @@ func TestAFamilyIsFetchedFromByHand(t *testing.T) {
 	messages, err := f.Fetch(ctx, nil, dq.Block(time.Second), dq.Consumer("me"), dq.Token("t"))
 	must(t, err)
 	equal(t, "key", messages[0].Queue.Key(), f.Route("g"))
-	acked, err := messages[0].Queue.Ack(ctx, messages[0].Receipt)
+	acked, err := messages[0].Queue.Ack(ctx, dq.Receipts(messages[0]))
 	must(t, err)
 	equal(t, "acked", acked, 1)
 }

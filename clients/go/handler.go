@@ -9,7 +9,7 @@ import (
 )
 
 // Handler does the work of a message. If it returns nil, the message is acked. An error means that it has failed, and the
-// server decides by RETRIES and BACKOFF what comes next. Retry, Reject and Snooze are errors that say more.
+// server decides by RETRIES and BACKOFF what comes next. Retry, Reject, Snooze and Park are errors that say more.
 //
 // ctx ends when the lease is lost, when the worker's TimeLimit is over, and when the worker stops and its Grace is over.
 type Handler func(ctx context.Context, m *Message) error
@@ -44,6 +44,17 @@ type Snooze struct {
 
 func (e Snooze) Error() string { return fmt.Sprintf("snoozed for %v", e.For) }
 
+// Park is for a message that has to wait for a signal (Queue.Signal): an approval, the answer of a partner. No worker is
+// bound meanwhile, and no attempt and no failure is counted. The next delivery has the text of the signal as
+// Message.Signal. For bounds the wait: it is delivered then, and Signal is nil. 0 means without end. Note stays with the
+// message for that delivery, if it is not empty.
+type Park struct {
+	For  time.Duration
+	Note string
+}
+
+func (e Park) Error() string { return "parked until a signal comes" }
+
 func reason(err error, otherwise string) string {
 	if err == nil {
 		return otherwise
@@ -72,6 +83,14 @@ func verdict(err error) (step Step, options []NackOption) {
 			options = append(options, PauseGroup(snooze.PauseGroup))
 		} else if snooze.PauseQueue > 0 {
 			options = append(options, PauseQueue(snooze.PauseQueue))
+		}
+		return GivenBack, options
+	}
+	var park Park
+	if errors.As(err, &park) {
+		options := []NackOption{Silent(), Parked(park.For)}
+		if park.Note != "" {
+			options = append(options, Note(park.Note))
 		}
 		return GivenBack, options
 	}

@@ -28,22 +28,22 @@ func (q *Queue) Find(ctx context.Context, state State, visit func(Record) error,
 	return pages(ctx, q, []string{"FIND", string(state)}, findWords(conditions), record, visit)
 }
 
-// FindRedrive makes the dead messages to which all conditions apply pending again. It returns how many.
-func (q *Queue) FindRedrive(ctx context.Context, conditions ...FindOption) (int, error) {
-	return q.findDo(ctx, Dead, "REDRIVE", conditions)
+// RedriveFound makes the dead messages to which all conditions apply pending again. It returns how many.
+func (q *Queue) RedriveFound(ctx context.Context, conditions ...FindOption) (int, error) {
+	return q.changeFound(ctx, Dead, "REDRIVE", conditions)
 }
 
-// FindCancel cancels the messages in a state to which all conditions apply. It returns how many.
-func (q *Queue) FindCancel(ctx context.Context, state State, conditions ...FindOption) (int, error) {
-	return q.findDo(ctx, state, "CANCEL", conditions)
+// CancelFound cancels the messages in a state to which all conditions apply. It returns how many.
+func (q *Queue) CancelFound(ctx context.Context, state State, conditions ...FindOption) (int, error) {
+	return q.changeFound(ctx, state, "CANCEL", conditions)
 }
 
-// FindPurge removes the messages in a state to which all conditions apply. It returns how many.
-func (q *Queue) FindPurge(ctx context.Context, state State, conditions ...FindOption) (int, error) {
-	return q.findDo(ctx, state, "PURGE", conditions)
+// PurgeFound removes the messages in a state to which all conditions apply. It returns how many.
+func (q *Queue) PurgeFound(ctx context.Context, state State, conditions ...FindOption) (int, error) {
+	return q.changeFound(ctx, state, "PURGE", conditions)
 }
 
-func (q *Queue) findDo(ctx context.Context, state State, what string, conditions []FindOption) (total int, err error) {
+func (q *Queue) changeFound(ctx context.Context, state State, what string, conditions []FindOption) (total int, err error) {
 	words := append(findWords(conditions), "DO", what)
 	for cursor := "0"; ; {
 		reply, err := q.Do(ctx, "FIND", append([]string{string(state), "CURSOR", cursor}, words...)...)
@@ -82,15 +82,13 @@ func (q *Queue) Peek(ctx context.Context, n int) ([]Record, error) {
 	return read(reply, err, each(record))
 }
 
-// Len returns the number of pending and running messages.
-func (q *Queue) Len(ctx context.Context) (int, error) {
-	reply, err := q.Do(ctx, "LEN")
-	return read(reply, err, whole)
-}
-
-// LenOf returns the number of messages in a state.
-func (q *Queue) LenOf(ctx context.Context, state State) (int, error) {
-	reply, err := q.Do(ctx, "LEN", string(state))
+// Len returns the number of pending and running messages, or of those in one state.
+func (q *Queue) Len(ctx context.Context, state ...State) (int, error) {
+	words := make([]string, len(state))
+	for i, one := range state {
+		words[i] = string(one)
+	}
+	reply, err := q.Do(ctx, "LEN", words...)
 	return read(reply, err, whole)
 }
 
@@ -108,6 +106,11 @@ func (q *Queue) Groups(ctx context.Context, visit func(GroupRecord) error) error
 // Batches visits the open batches.
 func (q *Queue) Batches(ctx context.Context, visit func(BatchRecord) error) error {
 	return pages(ctx, q, []string{"BATCHES"}, []string{"COUNT", "100"}, batchRecord, visit)
+}
+
+// Limits visits the limits with names, and each name of which something is used.
+func (q *Queue) Limits(ctx context.Context, visit func(LimitRecord) error) error {
+	return pages(ctx, q, []string{"LIMITS"}, []string{"COUNT", "100"}, limitRecord, visit)
 }
 
 // Consumers returns those who fetched under a name, and what they hold.

@@ -29,8 +29,10 @@ type Message struct {
 	// RetriesLeft is how many failures are still forgiven. -1 means all.
 	RetriesLeft int
 	// Note is what an earlier attempt has left.
-	Note  string
-	Batch string
+	Note string
+	// Signal is the text of the last signal. It is nil if none has come, also when the wait for one was over.
+	Signal *string
+	Batch  string
 	// After is the batch that the message was held for.
 	After *BatchCounts
 	// Queue is where the message came from.
@@ -38,9 +40,15 @@ type Message struct {
 
 	lease time.Duration // of the worker that handles it
 
-	mutex   sync.Mutex
-	result  *string
-	settled bool // by its handler
+	mutex sync.Mutex
+	said  outcome // by its handler
+}
+
+// outcome is what a handler has said about a message that it finishes.
+type outcome struct {
+	result    *string
+	cost      *int
+	following []Following
 }
 
 // JSON reads the payload into a variable.
@@ -50,7 +58,15 @@ func (m *Message) JSON(into interface{}) error { return json.Unmarshal(m.Payload
 func (m *Message) SetResult(result string) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.result = &result
+	m.said.result = &result
+}
+
+// SetCost makes the worker ack the message, when its handler has succeeded, with what it has really taken of its limits.
+// What Follow acks goes without it.
+func (m *Message) SetCost(cost int) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.said.cost = &cost
 }
 
 // SetNote leaves a note for the next attempt, such as how far the work is. It also extends the lease, like a heartbeat.
@@ -63,27 +79,19 @@ func (m *Message) SetNote(note string) error {
 	return err
 }
 
-// Finish acks the message and sends those that follow from it, in one step: all of it or nothing. It returns their ids,
-// an empty one where an id is taken. The error is ErrLeaseLost if the lease is over, and nothing was done.
-//
-// A handler may call it as its last step. The worker does not ack the message again.
-func (m *Message) Finish(ctx context.Context, next ...Next) ([]string, error) {
+// Follow makes the worker send these messages and signals in the same step as the ack, when the handler has succeeded: all
+// of it or nothing. If the server refuses it (a full queue, say), the message has failed.
+func (m *Message) Follow(following ...Following) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	var words []string
-	if m.result != nil {
-		words = []string{"RESULT", *m.result}
-	}
-	ids, err := m.Queue.ackSend(ctx, m.Receipt, words, next)
-	m.settled = m.settled || err == nil
-	return ids, err
+	m.said.following = append(m.said.following, following...)
 }
 
 // outcome returns what the handler has said about the message.
-func (m *Message) outcome() (result *string, settled bool) {
+func (m *Message) outcome() outcome {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	return m.result, m.settled
+	return m.said
 }
 
 // Receipts returns the receipts of messages, for Ack, Nack and Touch.
@@ -114,6 +122,7 @@ func (q *Queue) delivery(value interface{}) *Message {
 		LeaseUntil:  moment(f["lease-until"]),
 		RetriesLeft: whole(f["retries-left"]),
 		Note:        text(f["note"]),
+		Signal:      orNil(text)(f["signal"]),
 		Batch:       text(f["batch"]),
 		After:       orNil(batchCounts)(f["after"]),
 		Queue:       q,

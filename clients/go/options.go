@@ -14,6 +14,8 @@ type (
 	QueueOption interface{ queueWords() []string }
 	// FetchOption is an option of Fetch and Family.Fetch.
 	FetchOption interface{ fetchWords() []string }
+	// AckOption is an option of Ack.
+	AckOption interface{ ackWords() []string }
 	// NackOption is an option of Nack.
 	NackOption interface{ nackWords() []string }
 	// TouchOption is an option of Touch.
@@ -22,12 +24,18 @@ type (
 	DueOption interface{ dueWords() []string }
 	// ListOption is an option of List.
 	ListOption interface{ listWords() []string }
-	// FindOption is a condition of Find, FindRedrive, FindCancel and FindPurge.
+	// FindOption is a condition of Find, RedriveFound, CancelFound and PurgeFound.
 	FindOption interface{ findWords() []string }
 	// ScopeOption says what Purge, Pause and Resume are about, and for how long Pause holds.
 	ScopeOption interface{ scopeWords() []string }
+	// RedriveOption says which dead messages Redrive is about.
+	RedriveOption interface{ redriveWords() []string }
+	// TickOption says where Tick moves a manual clock to.
+	TickOption interface{ tickWords() []string }
 	// GroupSetOption is a setting of a group.
 	GroupSetOption interface{ groupSetWords() []string }
+	// LimitOption is an option of Limit.
+	LimitOption interface{ limitWords() []string }
 )
 
 // option holds the words of any option. What it may be given to is decided by the interface that its function returns.
@@ -36,12 +44,16 @@ type option []string
 func (o option) sendWords() []string     { return o }
 func (o option) queueWords() []string    { return o }
 func (o option) fetchWords() []string    { return o }
+func (o option) ackWords() []string      { return o }
 func (o option) nackWords() []string     { return o }
 func (o option) touchWords() []string    { return o }
 func (o option) dueWords() []string      { return o }
 func (o option) listWords() []string     { return o }
 func (o option) findWords() []string     { return o }
 func (o option) scopeWords() []string    { return o }
+func (o option) redriveWords() []string  { return o }
+func (o option) tickWords() []string     { return o }
+func (o option) limitWords() []string    { return o }
 func (o option) groupSetWords() []string { return o }
 
 // millis rounds up, so that nothing is due before its time and no length of time becomes 0.
@@ -63,13 +75,17 @@ type AnyOption interface {
 	SendOption
 	QueueOption
 	FetchOption
+	AckOption
 	NackOption
 	TouchOption
 	DueOption
 	ListOption
 	FindOption
 	ScopeOption
+	RedriveOption
+	TickOption
 	GroupSetOption
+	LimitOption
 }
 
 // Raw is an option in the words of the command reference, such as one of a newer server. The server refuses a wrong one.
@@ -186,10 +202,11 @@ func MaxBytes(n int64) interface {
 	return option{"MAXBYTES", number(n)}
 }
 
-// Rate is the largest number of deliveries in any window of per. NoRate removes it.
+// Rate is the largest number of deliveries in any window of per. NoRate removes it. Limit takes up to four.
 func Rate(n int, per time.Duration) interface {
 	QueueOption
 	GroupSetOption
+	LimitOption
 } {
 	return option{"RATE", count(n), "PER", millis(per)}
 }
@@ -202,11 +219,12 @@ func NoRate() interface {
 	return option{"RATE", "0"}
 }
 
-// Count is how many messages Fetch takes at most, or how many List and Find examine in each step.
+// Count is how many messages Fetch takes or Redrive changes at most, or how many List and Find examine in each step.
 func Count(n int) interface {
 	FetchOption
 	ListOption
 	FindOption
+	RedriveOption
 } {
 	return option{"COUNT", count(n)}
 }
@@ -227,7 +245,38 @@ func Note(text string) interface {
 	return option{"NOTE", text}
 }
 
+// Cost is what a message takes of each of its Limits, and of its group's turn with Fair("COST"): 1 by default. In Ack it is
+// what each of the messages has really taken.
+func Cost(n int) interface {
+	SendOption
+	AckOption
+} {
+	return option{"COST", count(n)}
+}
+
+// Parked holds a message until a signal comes, for span at most. 0 means without end. In Nack it needs Silent.
+func Parked(span time.Duration) interface {
+	SendOption
+	NackOption
+} {
+	if span > 0 {
+		return option{"PARK", "FOR", millis(span)}
+	}
+	return option{"PARK"}
+}
+
 // ---- of a message
+
+// Rerun makes Replace also wait for the end of a running message of this ID, and then send this one.
+func Rerun() SendOption { return option{"RERUN"} }
+
+// Limits are the names of up to 8 limits that a message needs room in.
+func Limits(names ...string) SendOption {
+	if len(names) == 0 {
+		return option(nil)
+	}
+	return append(option{"LIMITS", count(len(names))}, names...)
+}
 
 // Replace replaces the message of this ID if it has not been delivered, with its due time and options.
 func Replace() SendOption { return option{"REPLACE"} }
@@ -269,84 +318,6 @@ func After(batch string) SendOption { return option{"AFTER", batch} }
 // OnFail is what a dead message of the batch of After means: "HOLD" (the default) holds on, "GO" counts it as ended,
 // "DIE" makes the held message dead.
 func OnFail(what string) SendOption { return option{"ONFAIL", what} }
-
-// ---- of consuming
-
-// Block makes Fetch wait for a message: 0 means without end.
-func Block(span time.Duration) FetchOption { return option{"BLOCK", millis(span)} }
-
-// Consumer is the name that the server shows as the holder of the messages.
-func Consumer(name string) FetchOption { return option{"CONSUMER", name} }
-
-// PerGroup lets Fetch take up to n messages in a row of each group.
-func PerGroup(n int) FetchOption { return option{"PERGROUP", count(n)} }
-
-// Acking makes Fetch ack these receipts first. Not in Family.Fetch.
-func Acking(receipts ...int64) FetchOption {
-	if len(receipts) == 0 {
-		return option(nil)
-	}
-	return append(option{"ACK", count(len(receipts))}, numbers(receipts)...)
-}
-
-// Results are the results of the messages that Acking names, in the same order.
-func Results(texts ...string) FetchOption {
-	return append(option{"RESULTS", count(len(texts))}, texts...)
-}
-
-// Token makes Fetch give the same messages once more if their Consumer repeats it: after a lost reply. A new call needs
-// a new one, of 1 to 64 bytes.
-func Token(token string) FetchOption { return option{"TOKEN", token} }
-
-// Bind makes the leases end when the connection does, grace later. Only for a client with one connection.
-func Bind(grace time.Duration) FetchOption { return option{"BIND", "GRACE", millis(grace)} }
-
-// NoAck finishes messages when they are delivered: at most once.
-func NoAck() FetchOption { return option{"NOACK"} }
-
-// Error is the text that is kept with a message that failed.
-func Error(text string) NackOption { return option{"ERROR", text} }
-
-// Silent gives a message back without counting an attempt or a failure. With Delay it is snoozed.
-func Silent() NackOption { return option{"SILENT"} }
-
-// Fatal makes a message dead at once.
-func Fatal() NackOption { return option{"FATAL"} }
-
-// PauseGroup pauses the group of the message in the same step.
-func PauseGroup(span time.Duration) NackOption { return option{"PAUSE", "GROUP", millis(span)} }
-
-// PauseQueue pauses the queue in the same step.
-func PauseQueue(span time.Duration) NackOption { return option{"PAUSE", "QUEUE", millis(span)} }
-
-// ---- of inspecting and changing
-
-// Header is a condition of Find: a field of the headers and its value.
-func Header(field, value string) FindOption { return option{"HEADER", field, value} }
-
-// ErrorLike is a condition of Find: a pattern of the last error.
-func ErrorLike(pattern string) FindOption { return option{"ERROR", pattern} }
-
-// PayloadLike is a condition of Find: a pattern of the payload.
-func PayloadLike(pattern string) FindOption { return option{"PAYLOAD", pattern} }
-
-// Since is a condition of Find: the time that orders the state is this one or later.
-func Since(t time.Time) FindOption { return option{"SINCE", unixMillis(t)} }
-
-// Until is a condition of Find: the time that orders the state is before this one.
-func Until(t time.Time) FindOption { return option{"UNTIL", unixMillis(t)} }
-
-// InState restricts Purge to a state.
-func InState(state State) ScopeOption { return option{"STATE", string(state)} }
-
-// For is how long Pause holds. Without it, until Resume.
-func For(span time.Duration) ScopeOption { return option{"FOR", millis(span)} }
-
-// Weight is how many messages a group may give in its turn.
-func Weight(n int) GroupSetOption { return option{"WEIGHT", count(n)} }
-
-// Concurrency is how many messages of a group may be leased at once. 0 means as many as the queue says.
-func Concurrency(n int) GroupSetOption { return option{"CONCURRENCY", count(n)} }
 
 func numbers(all []int64) []string {
 	words := make([]string, len(all))

@@ -37,6 +37,10 @@ func OnRetry(what string) QueueOption { return option{"ONRETRY", what} }
 // OnDead is whether a group goes on when a message of it dies: "CONTINUE" (the default) or "BLOCK".
 func OnDead(what string) QueueOption { return option{"ONDEAD", what} }
 
+// Fair is what groups take turns by: "COUNT", the number of messages (the default), "TIME", for which workers held them, or
+// "COST".
+func Fair(by string) QueueOption { return option{"FAIR", by} }
+
 // Breaker stops the deliveries of a group for open after n failures in any window of per. If the next one fails too, it
 // stops them for twice as long, up to max; 0 means always for open.
 func Breaker(n int, per, open, max time.Duration) QueueOption {

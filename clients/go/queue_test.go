@@ -3,6 +3,7 @@ package dq_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -40,7 +41,7 @@ func TestAMessageArrivesAsItWasSent(t *testing.T) {
 	equal(t, "finished", r.FinishedAt.IsZero(), true)
 	equal(t, "result", r.Result == nil, true)
 
-	acked, err := q.Ack(ctx, m.Receipt, 77)
+	acked, err := q.Ack(ctx, []int64{m.Receipt, 77})
 	must(t, err)
 	equal(t, "acked", acked, 1)
 	nobody, err := q.Get(ctx, "a")
@@ -186,7 +187,7 @@ func TestAFailedMessageWaitsForItsBackoff(t *testing.T) {
 	must(t, err)
 	equal(t, "failed", failed, 1)
 	equal(t, "state", get(t, q, "a").State, dq.Retrying)
-	moved, err := q.Advance(ctx, time.Minute)
+	moved, err := q.Tick(ctx, dq.Advance(time.Minute))
 	must(t, err)
 	equal(t, "due", moved.Int("due"), int64(1))
 	m := fetch(t, q)[0]
@@ -204,6 +205,82 @@ func TestAFailedMessageWaitsForItsBackoff(t *testing.T) {
 	redriven, err := q.Redrive(ctx)
 	must(t, err)
 	equal(t, "redriven", redriven, 1)
+}
+
+func TestAMessageIsParkedUntilASignal(t *testing.T) {
+	q := newQueue(t, dq.ManualClock(time.UnixMilli(0)))
+	send(t, q, "x", dq.ID("x"), dq.Parked(time.Hour))
+	why, err := q.Explain(ctx, "x")
+	must(t, err)
+	equal(t, "parked", *why, dq.Explanation{Code: "parked", Why: why.Why, Until: time.UnixMilli(0).Add(time.Hour)})
+	got, err := q.Signal(ctx, "x", "first")
+	must(t, err)
+	equal(t, "signalled", got, true)
+	got, err = q.Signal(ctx, "nobody", "")
+	must(t, err)
+	equal(t, "signalled", got, false)
+	m := fetch(t, q)[0]
+	equal(t, "signal", *m.Signal+*get(t, q, "x").Signal, "firstfirst")
+	_, err = q.Nack(ctx, dq.Receipts(m), dq.Silent(), dq.Parked(0), dq.Note("asked"))
+	must(t, err)
+	send(t, q, "y", dq.ID("y"))
+	ids, err := q.AckSend(ctx, fetch(t, q)[0].Receipt,
+		dq.Signal{ID: "x", Data: "second"}, dq.Next{Payload: []byte("z"), Options: []dq.SendOption{dq.ID("z")}},
+		dq.Signal{To: q.Key(), ID: "nobody"})
+	must(t, err)
+	equal(t, "ids", reflect.DeepEqual(ids, []string{"1", "z", "0"}), true)
+	m = fetch(t, q)[0]
+	equal(t, "signal", *m.Signal+m.Note, "secondasked")
+	equal(t, "no signal", fetch(t, q)[0].Signal == nil, true)
+}
+
+func TestLimitsHaveNamesAndMessagesCosts(t *testing.T) {
+	q := newQueue(t, dq.ManualClock(time.UnixMilli(0)), dq.Fair("COST"))
+	must(t, q.Limit(ctx, "tokens", dq.Rate(1000, time.Minute), dq.Rate(5000, time.Hour)))
+	must(t, q.Limit(ctx, "user-*", dq.Concurrency(2), dq.Weighted()))
+	for _, id := range []string{"x", "y"} {
+		send(t, q, id, dq.ID(id), dq.Limits("user-7", "tokens"), dq.Cost(2))
+	}
+	record := get(t, q, "x")
+	equal(t, "limits", reflect.DeepEqual(record.Limits, []string{"user-7", "tokens"}), true)
+	equal(t, "cost", *record.Cost, 2)
+	batch, err := q.Fetch(ctx, dq.Count(2))
+	must(t, err)
+	equal(t, "delivered", len(batch), 1)
+	why, err := q.Explain(ctx, "y")
+	must(t, err)
+	equal(t, "why", why.Code+" "+why.By, "limit user-7")
+	limits := func() map[string]dq.LimitRecord {
+		all := map[string]dq.LimitRecord{}
+		must(t, q.Limits(ctx, func(one dq.LimitRecord) error {
+			all[one.Limit] = one
+			return nil
+		}))
+		return all
+	}
+	used := limits()["user-7"]
+	equal(t, "used", fmt.Sprintln(used.Rule, used.Concurrency, used.Weighted, used.RunningCost), "user-* 2 true 2\n")
+	acked, err := q.Ack(ctx, dq.Receipts(batch...), dq.Cost(7))
+	must(t, err)
+	equal(t, "acked", acked, 1)
+	rates := []dq.Window{{N: 1000, Per: time.Minute, Used: 7}, {N: 5000, Per: time.Hour, Used: 7}}
+	equal(t, "rates", reflect.DeepEqual(limits()["tokens"].Rates, rates), true)
+	must(t, q.Limit(ctx, "tokens"))
+	equal(t, "rule", limits()["tokens"].Rule, "")
+}
+
+func TestARunningMessageRunsOnceMore(t *testing.T) {
+	q := newQueue(t)
+	send(t, q, "1", dq.ID("x"))
+	m := fetch(t, q)[0]
+	id, err := q.Send(ctx, []byte("2"), dq.ID("x"), dq.Replace())
+	must(t, err)
+	equal(t, "replaced", id, "")
+	send(t, q, "3", dq.ID("x"), dq.Replace(), dq.Rerun())
+	equal(t, "rerun", get(t, q, "x").Rerun, true)
+	_, err = q.Ack(ctx, dq.Receipts(m))
+	must(t, err)
+	equal(t, "payload", string(fetch(t, q)[0].Payload), "3")
 }
 
 func TestAckSendIsOneStep(t *testing.T) {

@@ -49,10 +49,14 @@ type Record struct {
 	Receipt  int64
 	Error    string // the last one
 	Result   *string
-	Reason   string // why it is dead: retries, rejected, expired, batch
+	Reason   string // why it is dead: retries, timeouts, rejected, expired, batch
 	Note     string
+	Signal   *string // the text of the last signal
 	Batch    string
 	After    *BatchCounts
+	Rerun    bool            // whether another payload waits until its run has ended
+	Limits   []string        // the limits that it needs room in
+	Cost     *int            // what it takes of each of them
 	Errors   []FailedAttempt // the last failed attempts that Errors keeps, the oldest first
 }
 
@@ -104,8 +108,12 @@ func record(value interface{}) Record {
 		Result:         orNil(text)(f["result"]),
 		Reason:         text(f["reason"]),
 		Note:           text(f["note"]),
+		Signal:         orNil(text)(f["signal"]),
 		Batch:          text(f["batch"]),
 		After:          orNil(batchCounts)(f["after"]),
+		Rerun:          truth(f["rerun"]),
+		Limits:         texts(f["limits"]),
+		Cost:           orNil(whole)(f["cost"]),
 		Errors:         each(failedAttempt)(f["errors"]),
 	}
 }
@@ -162,6 +170,46 @@ type BatchRecord struct {
 func batchRecord(value interface{}) BatchRecord {
 	f := fields(value)
 	return BatchRecord{BatchCounts: batchCounts(value), Running: whole(f["running"]), Held: whole(f["held"])}
+}
+
+// LimitRecord is a limit as Limits shows it.
+type LimitRecord struct {
+	Limit       string
+	Rule        string // the name or the pattern that was set for it; empty if nothing limits this name
+	Concurrency int    // 0: without limit
+	Weighted    bool   // whether that is about the costs of the messages
+	Rates       []Window
+	Running     int
+	RunningCost int64
+	Waiting     int       // the groups that wait in its line
+	NextFree    time.Time // when a message of cost 1 can begin; zero if only the end of another one makes room
+}
+
+// Window is a Rate of a limit: what may begin in any window of Per, and what has begun in the last one.
+type Window struct {
+	N    int64
+	Per  time.Duration
+	Used int64
+}
+
+func window(value interface{}) Window {
+	w := listOf(3, value)
+	return Window{N: integer(w[0]), Per: time.Duration(integer(w[1])) * time.Millisecond, Used: integer(w[2])}
+}
+
+func limitRecord(value interface{}) LimitRecord {
+	f := fields(value)
+	return LimitRecord{
+		Limit:       text(f["limit"]),
+		Rule:        text(f["rule"]),
+		Concurrency: whole(f["concurrency"]),
+		Weighted:    truth(f["weight"]),
+		Rates:       each(window)(f["rates"]),
+		Running:     whole(f["running"]),
+		RunningCost: integer(f["running-cost"]),
+		Waiting:     whole(f["waiting"]),
+		NextFree:    moment(f["next-free"]),
+	}
 }
 
 // ConsumerRecord is a consumer as Consumers shows it.

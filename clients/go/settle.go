@@ -54,18 +54,15 @@ func (r *run) refuseKiller(m *Message) error {
 
 // ended settles a message whose handler has ended with err.
 func (r *run) ended(ctx context.Context, m *Message, err error) {
-	result, settled := m.outcome()
-	inTime := ctx.Err() == nil
+	said := m.outcome()
+	isPlain := said.cost == nil && len(said.following) == 0
 	switch {
-	case settled:
-		r.leases.drop(m)
+	case err == nil && isPlain && ctx.Err() == nil && r.leases.drop(m):
 		r.Observe(Acked, m)
-	case err == nil && inTime && r.leases.drop(m):
-		r.Observe(Acked, m)
-		r.acks.add(done{m, result})
+		r.acks.add(done{m, said.result})
 	case r.leases.holds(m):
 		// Its lease is extended until the server knows, in case the connection is down.
-		r.Observe(r.settleNow(m, result, err), m)
+		r.Observe(r.settleNow(m, said, err), m)
 		r.leases.drop(m)
 	default:
 		r.Logf("dq: %s was finished after its lease was over", m.ID)
@@ -74,41 +71,62 @@ func (r *run) ended(ctx context.Context, m *Message, err error) {
 }
 
 // settleNow acks or nacks a message with a command of its own. It returns what has become of it.
-func (r *run) settleNow(m *Message, result *string, err error) Step {
+func (r *run) settleNow(m *Message, said outcome, err error) Step {
+	if err == nil && len(said.following) > 0 {
+		var acked bool
+		if acked, err = r.follow(m, said); !isRefusal(err) {
+			return step(acked, Acked)
+		}
+	}
 	if err == nil {
-		return r.ackNow(m, result)
+		return r.ackNow(m, said)
 	}
 	r.Logf("dq: %s failed in attempt %d: %v", m.ID, m.Attempt, err)
-	step, options := verdict(err)
+	become, options := verdict(err)
 	changed, err := r.settle([]*Message{m}, "NACK", nackWords(options))
 	if isRefusal(err) {
 		// It fails plainly if the server refuses what is to be done with it.
-		step = Nacked
+		become = Nacked
 		changed, _ = r.settle([]*Message{m}, "NACK", nackWords([]NackOption{Error(err.Error())}))
 	}
-	if changed == 0 {
-		return Lost
+	return step(changed > 0, become)
+}
+
+// follow acks a message and sends what follows from it, in one step. It returns false if the lease was over.
+func (r *run) follow(m *Message, said outcome) (bool, error) {
+	words := append([]string{number(m.Receipt)}, said.words()...)
+	words = append(words, followingWords(said.following, m.Queue.key)...)
+	reply, err := insist(r.settling, m.Queue.cli, r.Lease, m.Queue.command("ACKSEND", words...))
+	if err != nil {
+		r.Logf("dq: ACKSEND failed: %v", err)
 	}
-	return step
+	return err == nil && reply != nil, err
+}
+
+// words returns the options of an ack.
+func (o outcome) words() (words []string) {
+	if o.result != nil {
+		words = append(words, "RESULT", *o.result)
+	}
+	if o.cost != nil && len(o.following) == 0 {
+		words = append(words, "COST", count(*o.cost))
+	}
+	return words
 }
 
 // ackNow acks a message with its result. If the server refuses the result, the message is dead: its work is done.
-func (r *run) ackNow(m *Message, result *string) Step {
-	if result == nil {
-		changed, _ := r.settle([]*Message{m}, "ACK", nil)
-		return step(changed, Acked)
-	}
-	changed, err := r.settle([]*Message{m}, "ACK", []string{"RESULT", *result})
-	if !isRefusal(err) {
-		return step(changed, Acked)
+func (r *run) ackNow(m *Message, said outcome) Step {
+	changed, err := r.settle([]*Message{m}, "ACK", said.words())
+	if !isRefusal(err) || len(said.words()) == 0 {
+		return step(changed > 0, Acked)
 	}
 	refused := []NackOption{Fatal(), Error("the result was refused: " + err.Error())}
 	changed, _ = r.settle([]*Message{m}, "NACK", nackWords(refused))
-	return step(changed, Nacked)
+	return step(changed > 0, Nacked)
 }
 
-func step(changed int, done Step) Step {
-	if changed == 0 {
+func step(isDone bool, done Step) Step {
+	if !isDone {
 		return Lost
 	}
 	return done

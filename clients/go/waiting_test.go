@@ -69,7 +69,7 @@ func TestAnEndedWaitLosesNoMessage(t *testing.T) {
 		}
 		for _, m := range messages {
 			equal(t, "attempt", m.Attempt, 1)
-			_, err := q.Ack(ctx, m.Receipt)
+			_, err := q.Ack(ctx, dq.Receipts(m))
 			must(t, err)
 			seen++
 		}

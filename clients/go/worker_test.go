@@ -198,14 +198,14 @@ func TestNotesAndFollowingMessages(t *testing.T) {
 	q := newQueue(t, dq.Retain(time.Hour))
 	send(t, q, "order", dq.ID("o"), dq.Type("order"))
 	var mux dq.Mux
-	mux.Handle("order", func(handling context.Context, m *dq.Message) error {
+	mux.Handle("order", func(_ context.Context, m *dq.Message) error {
 		if m.Note == "" {
 			must(t, m.SetNote("half"))
 			return errors.New("once more")
 		}
 		m.SetResult("sent")
-		_, err := m.Finish(handling, dq.Next{Payload: []byte("mail"), Options: []dq.SendOption{dq.ID("m"), dq.Type("mail")}})
-		return err
+		m.Follow(dq.Next{Payload: []byte("mail"), Options: []dq.SendOption{dq.ID("m"), dq.Type("mail")}})
+		return nil
 	})
 	mux.Otherwise = func(context.Context, *dq.Message) error { return nil }
 	stop := running(t, &dq.Worker{Queue: q, Handler: mux.Serve})
@@ -346,7 +346,7 @@ func TestAWorkerSurvivesClosedConnections(t *testing.T) {
 		}
 	}
 	waitFor(t, "all messages", func() bool {
-		n, err := q.LenOf(ctx, dq.Finished)
+		n, err := q.Len(ctx, dq.Finished)
 		return err == nil && n == 50
 	})
 	must(t, stop())

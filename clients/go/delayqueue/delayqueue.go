@@ -360,7 +360,7 @@ func (q *DelayQueue) GetProcessingCount() (int64, error) { return q.count(dq.Run
 
 func (q *DelayQueue) count(states ...dq.State) (sum int64, err error) {
 	for _, state := range states {
-		n, err := q.queue.LenOf(context.Background(), state)
+		n, err := q.queue.Len(context.Background(), state)
 		if err != nil {
 			return 0, err
 		}

@@ -37,7 +37,7 @@ func TestEachMessageIsConsumedOnceAndAFailedOneIsRetried(t *testing.T) {
 		equal(t, payload, n, map[bool]int{true: 1, false: 3}[payload[0] == '+'])
 	}
 	// What has failed for the last time is kept.
-	dead, err := dq.NewQueue(connect(t), "dp:"+t.Name()).LenOf(ctx, dq.Dead)
+	dead, err := dq.NewQueue(connect(t), "dp:"+t.Name()).Len(ctx, dq.Dead)
 	must(t, err)
 	equal(t, "dead", dead, 50)
 }
