@@ -35,12 +35,25 @@ trait Inspection
         return $this->pages(['FIND', $state], $conditions + ['count' => 1000], Reply::record(...));
     }
 
-    /**
-     * DQ.FIND ... DO: redrives, cancels or purges such messages. Returns how many.
-     *
-     * @param string $what REDRIVE (the state must be dead), CANCEL or PURGE
-     */
-    public function findAndDo(string $what, string $state, array $conditions = []): int
+    /** DQ.FIND DO REDRIVE: makes such dead messages pending again. Returns how many. */
+    public function redriveFound(array $conditions = []): int
+    {
+        return $this->changeFound('REDRIVE', 'dead', $conditions);
+    }
+
+    /** DQ.FIND DO CANCEL: cancels such messages. Returns how many. */
+    public function cancelFound(string $state, array $conditions = []): int
+    {
+        return $this->changeFound('CANCEL', $state, $conditions);
+    }
+
+    /** DQ.FIND DO PURGE: removes such messages. Returns how many. */
+    public function purgeFound(string $state, array $conditions = []): int
+    {
+        return $this->changeFound('PURGE', $state, $conditions);
+    }
+
+    private function changeFound(string $what, string $state, array $conditions): int
     {
         $total = 0;
         $cursor = '0';
@@ -86,6 +99,26 @@ trait Inspection
     public function groups(array $options = []): \Generator
     {
         return $this->pages(['GROUPS'], $options, Reply::map(...));
+    }
+
+    /**
+     * DQ.BATCHES: yields the open batches. Options: count (a page).
+     *
+     * @return \Generator<array<string, mixed>>
+     */
+    public function batches(array $options = []): \Generator
+    {
+        return $this->pages(['BATCHES'], $options, Reply::map(...));
+    }
+
+    /**
+     * DQ.LIMITS: yields the limits with names, and each name of which something is used. Options: count (a page).
+     *
+     * @return \Generator<array<string, mixed>>
+     */
+    public function limits(array $options = []): \Generator
+    {
+        return $this->pages(['LIMITS'], $options, Reply::limit(...));
     }
 
     /**

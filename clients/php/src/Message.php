@@ -12,7 +12,8 @@ final class Message
      * @param int $receipt names this delivery. It grows with every delivery of the queue, so it serves as a fencing
      *     token: let the place that your handler writes to refuse a smaller one than it has seen
      * @param int $attempt counts from 1
-     * @param array<string, mixed> $meta group, score, priority, type, headers, sent-at, due-at, lease-until, retries-left
+     * @param array<string, mixed> $meta group, score, priority, type, headers, sent-at, due-at, lease-until, retries-left,
+     *     note, signal, batch, after
      */
     public function __construct(
         public readonly string $key,
@@ -68,6 +69,18 @@ final class Message
     public function group(): ?string
     {
         return $this->meta['group'] ?? null;
+    }
+
+    /** Returns what an earlier attempt has left with it. */
+    public function note(): ?string
+    {
+        return $this->meta['note'] ?? null;
+    }
+
+    /** Returns the text of the last signal to it. Null if none has come, also when its wait for one was over. */
+    public function signal(): ?string
+    {
+        return $this->meta['signal'] ?? null;
     }
 
     /** @return array<string, string> */

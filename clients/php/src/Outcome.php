@@ -27,6 +27,17 @@ final class Outcome
     /** Returns the options of the NACK for what a handler has thrown. */
     public static function of(\Throwable $thrown): array
     {
+        if ($thrown instanceof Park) {
+            $waits = ['silent' => true, 'park' => $thrown->for ?? true, 'note' => $thrown->note];
+            return $waits + self::failed($thrown->getMessage());
+        }
+        if ($thrown instanceof Snooze) {
+            return self::failed($thrown->getMessage()) + ['silent' => true, 'delay' => $thrown->delay, 'pause' => match (true) {
+                $thrown->pauseGroup !== null => ['GROUP', $thrown->pauseGroup],
+                $thrown->pauseQueue !== null => ['QUEUE', $thrown->pauseQueue],
+                default => null,
+            }];
+        }
         $isOurs = $thrown instanceof Reject || $thrown instanceof Retry;
         return self::failed($isOurs ? $thrown->getMessage() : $thrown::class . ': ' . $thrown->getMessage()) + [
             'delay' => $thrown instanceof Retry && $thrown->delay !== null ? max(0, Words::word($thrown->delay)) : null,

@@ -10,7 +10,8 @@ final class PhpRedisClient implements Client
     /** Commands whose reply is never nil, but for an array that is one. */
     private const NEVER_NIL = [
         'DQ.FETCH', 'DQ.MFETCH', 'DQ.NFETCH', 'DQ.ACK', 'DQ.NACK', 'DQ.TOUCH', 'DQ.MSEND', 'DQ.LEN', 'DQ.INFO', 'DQ.LIST',
-        'DQ.FIND', 'DQ.PEEK', 'DQ.GROUPS', 'DQ.CANCEL', 'DQ.RESCHEDULE', 'DQ.UPDATE', 'DQ.REDRIVE', 'DQ.PURGE',
+        'DQ.FIND', 'DQ.PEEK', 'DQ.GROUPS', 'DQ.CANCEL', 'DQ.RESCHEDULE', 'DQ.UPDATE', 'DQ.REDRIVE', 'DQ.PURGE', 'DQ.SIGNAL',
+        'DQ.LIMITS', 'DQ.BATCHES',
     ];
 
     /** @param ?\Closure(list<string|int>): mixed $runRaw runs raw words in another way than `rawCommand` of the client */

@@ -64,7 +64,8 @@ final class Queue
     /**
      * DQ.SEND: adds a message and returns its id, or null if the id was taken and nothing was added.
      *
-     * Options: id, replace, delay or at, group, score, priority, lease, retries, backoff, ttl, type, headers, ...
+     * Options: id, replace, rerun, delay or at, group, score, priority, lease, retries, backoff, ttl, type, headers, batch,
+     * after, park, limits, cost, ...
      *
      * While the connection is down it repeats itself, for `patience` ms, then throws. A message is not added twice by
      * that: it always has an id, a new UUID if none is given. Of an id of yours, null may also mean that an earlier try
@@ -136,52 +137,60 @@ final class Queue
         return Message::all($this->key, $reply, true);
     }
 
-    /** DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease. */
-    public function ack(Message|int ...$receipts): int
+    /**
+     * DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease.
+     *
+     * Options: result (a text that is kept with the record), cost (what each has really taken of its limits).
+     *
+     * @param Message|int|list<Message|int> $receipts
+     */
+    public function ack(Message|int|array $receipts, array $options = []): int
     {
-        return $this->settle('ACK', $receipts);
-    }
-
-    /** DQ.ACK ... RESULT: finishes a message and keeps a text with its record. Returns false if the lease was lost. */
-    public function ackWithResult(Message|int $receipt, string $result): bool
-    {
-        return $this->settle('ACK', [$receipt], ['result' => $result]) === 1;
+        return $this->settle('ACK', $receipts, $options);
     }
 
     /**
-     * DQ.ACKSEND: finishes a message and sends its successors, in one step: all of it or nothing. Returns their ids, null
-     * for an id that was taken, or null if the lease was lost and nothing was done.
+     * DQ.ACKSEND: finishes a message and sends the messages and signals that follow from it, in one step: all of it or
+     * nothing. Returns the ids, null for one that was taken, and what `signal` returns for each signal; or null, and nothing
+     * was done, if the lease was lost.
      *
-     *     $queue->ackSend($message, [['parcels', 'order 7', ['id' => 'o7']], ['mails', 'paid']]);
+     *     $queue->ackSend($message, [new Next('order 7', ['id' => 'o7'], to: 'parcels'), new Signal('boss', 'paid')]);
      *
-     * @param list<array{0: string, 1: string, 2?: array}> $next the key of a queue, a payload and options of `send`
-     * @return ?list<?string>
+     * Options: result.
+     *
+     * @param list<Next|Signal> $following
+     * @return ?list<string|bool|null>
      */
-    public function ackSend(Message|int $receipt, array $next, ?string $result = null): ?array
+    public function ackSend(Message|int $receipt, array $following, array $options = []): ?array
     {
-        $words = [Words::word($receipt), ...Words::of(['result' => $result])];
-        foreach ($next as $one) {
-            array_push($words, 'NEXT', $one[0], $one[1], ...Words::of($one[2] ?? []));
-        }
-        return $this->do('ACKSEND', ...$words) ?: null;
+        $words = [Words::word($receipt), ...Words::of($options), ...Follow::words($following, $this->key)];
+        $read = static fn (string|int|null $one): string|bool|null => is_int($one) ? $one === 1 : $one;
+        return array_map($read, $this->do('ACKSEND', ...$words) ?? []) ?: null;
     }
 
     /**
      * DQ.NACK: fails messages. Returns how many failed. The others had lost their lease.
      *
-     * Options: delay, error, silent (given back, as if it had not been delivered), fatal (dead at once), ...
+     * Options: delay, error, silent (given back, as if it had not been delivered), park (with silent: held until a signal
+     * comes, for so long at most or true), fatal (dead at once), note, pause, ...
      *
      * @param Message|int|list<Message|int> $receipts
      */
     public function nack(Message|int|array $receipts, array $options = []): int
     {
-        return $this->settle('NACK', is_array($receipts) ? $receipts : [$receipts], $options);
+        return $this->settle('NACK', $receipts, $options);
     }
 
-    /** DQ.TOUCH: makes leases end this long (at least 1 ms) from now. Returns how many do. The others were over. */
-    public function touch(int|\DateInterval $lease, Message|int ...$receipts): int
+    /**
+     * DQ.TOUCH: makes leases end this long (at least 1 ms) from now. Returns how many do. The others were over.
+     *
+     * Options: note (stays with the messages for their next attempt; an empty one removes it).
+     *
+     * @param Message|int|list<Message|int> $receipts
+     */
+    public function touch(int|\DateInterval $lease, Message|int|array $receipts, array $options = []): int
     {
-        return $receipts === [] ? 0 : $this->do('TOUCH', Words::word($lease), ...array_map(Words::word(...), $receipts));
+        return $this->settle('TOUCH', $receipts, $options, Words::word($lease));
     }
 
     // ---- changing ---------------------------------------------------------------------------------------------------
@@ -208,10 +217,16 @@ final class Queue
         return $this->do('UPDATE', $id, $payload) === 1;
     }
 
-    /** DQ.REDRIVE: makes dead messages pending again: the given ones, or all. Returns how many. */
-    public function redrive(string ...$ids): int
+    /** DQ.SIGNAL: gives a message this text, and ends its wait for it. Returns false if it is unknown or has ended. */
+    public function signal(string $id, ?string $data = null): bool
     {
-        return $this->do('REDRIVE', ...($ids === [] ? ['ALL'] : ['IDS', count($ids), ...$ids]));
+        return $this->do('SIGNAL', $id, ...Words::of(['data' => $data])) === 1;
+    }
+
+    /** DQ.REDRIVE: makes dead messages pending again. Options: ids (a list), or count, or none for all. Returns how many. */
+    public function redrive(array $options = []): int
+    {
+        return $this->do('REDRIVE', ...(isset($options['ids']) ? [] : ['ALL']), ...Words::of($options));
     }
 
     /** DQ.PURGE: removes messages for good. Options: state, group. Returns how many. */
@@ -238,19 +253,36 @@ final class Queue
         $this->do('GROUPSET', $group, ...Words::of($options));
     }
 
-    /** Any other command of this queue: `$queue->do('TICK', 'ADVANCE', 500)` is DQ.TICK key ADVANCE 500. */
+    /**
+     * DQ.LIMIT: limits the messages that name it in `limits`. Options: concurrency, rates, weight. Without one the limit is
+     * removed. A name with `*` is a pattern, and each name that it matches is limited by itself.
+     */
+    public function limit(string $name, array $options = []): void
+    {
+        $this->do('LIMIT', $name, ...Words::of($options));
+    }
+
+    /**
+     * DQ.TICK: processes all that is due, or moves a manual clock. Options: advance, to. Returns how much of each kind.
+     *
+     * @return array<string, int>
+     */
+    public function tick(array $options = []): array
+    {
+        return Reply::map($this->do('TICK', ...Words::of($options)));
+    }
+
+    /** Any other command of this queue: `$queue->do('LEN', 'dead')` is DQ.LEN key dead. */
     public function do(string $verb, string|int ...$words): mixed
     {
         return $this->client->call($this->key, ["DQ.$verb", $this->key, ...$words]);
     }
 
-    /** @param array<Message|int> $receipts */
-    private function settle(string $verb, array $receipts, array $options = []): int
+    /** @param Message|int|list<Message|int> $receipts */
+    private function settle(string $verb, Message|int|array $receipts, array $options, string|int ...$first): int
     {
-        if ($receipts === []) {
-            return 0;
-        }
-        return $this->do($verb, ...array_map(Words::word(...), array_values($receipts)), ...Words::of($options));
+        $words = array_map(Words::word(...), is_array($receipts) ? array_values($receipts) : [$receipts]);
+        return $words === [] ? 0 : $this->do($verb, ...$first, ...$words, ...Words::of($options));
     }
 
     /**

@@ -40,7 +40,7 @@ final class Reply
 
     /**
      * Returns the map of a message (DQ.GET, WITHMETA): the headers and each failed attempt are maps too, the score is a
-     * number.
+     * number, `rerun` a boolean.
      *
      * @return array<string, mixed>
      */
@@ -56,9 +56,24 @@ final class Reply
             $names = ['attempt', 'at', 'consumer', 'text'];
             $record['errors'] = array_map(fn (array $one) => array_combine($names, $one), $record['errors']);
         }
+        if (isset($record['rerun'])) {
+            $record['rerun'] = (bool) $record['rerun'];
+        }
         if (isset($record['score'])) {
             $record['score'] = (float) $record['score'];
         }
         return $record;
+    }
+
+    /**
+     * Returns the map of a limit: its rates are maps of `limit`, `per` and `used`.
+     *
+     * @return array<string, mixed>
+     */
+    public static function limit(array $flat): array
+    {
+        $limit = self::map($flat);
+        $limit['rates'] = array_map(static fn (array $one): array => array_combine(['limit', 'per', 'used'], $one), $limit['rates']);
+        return $limit;
     }
 }

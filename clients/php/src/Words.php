@@ -19,11 +19,13 @@ namespace Dq;
  * | a DateInterval | the name and ms |
  * | a list | the name and each of them: `'backoff' => ['EXP', 1000]`, `'rate' => [5, 'PER', 1000]` |
  * | `headers`: field => value | HEADERS, how many, and each field and value |
- * | `ack`, `results`, `ids`: a list | the name, how many, and each of them |
+ * | `ack`, `results`, `ids`, `limits`: a list | the name, how many, and each of them |
+ * | `rates`: a list of `[1000, 'PER', 60_000]` | RATE for each of them |
+ * | `park`: ms or a DateInterval | PARK FOR and ms |
  */
 final class Words
 {
-    private const COUNTED = ['ack', 'results', 'ids'];
+    private const COUNTED = ['ack', 'results', 'ids', 'limits'];
 
     /**
      * @param array<string, mixed> $options
@@ -36,14 +38,22 @@ final class Words
             if ($value === null || $value === false || $value === []) {
                 continue;
             }
+            $plain = strtolower(str_replace('_', '', $name));
+            if ($plain === 'rates') {
+                foreach ($value as $rate) {
+                    array_push($words, ...self::of(['rate' => $rate]));
+                }
+                continue;
+            }
             $values = match (true) {
                 $value === true => [],
-                $name === 'headers' => self::headers($value),
-                in_array($name, self::COUNTED, true) => [count($value), ...array_values($value)],
+                $plain === 'headers' => self::headers($value),
+                $plain === 'park' => ['FOR', $value],
+                in_array($plain, self::COUNTED, true) => [count($value), ...array_values($value)],
                 is_array($value) => array_values($value),
                 default => [$value],
             };
-            array_push($words, strtoupper(str_replace('_', '', $name)), ...array_map(self::word(...), $values));
+            array_push($words, strtoupper($plain), ...array_map(self::word(...), $values));
         }
         return $words;
     }

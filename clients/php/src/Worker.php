@@ -9,12 +9,12 @@ namespace Dq;
  *
  * Each round trip fetches the next messages and acks the ones before. A handler that returns is done, and what it returns
  * is kept as the result of the message: a text as it is, anything else as JSON. A handler that throws has failed: the
- * server counts the failure and decides by RETRIES and BACKOFF what comes next (see `Retry` and `Reject`). So has one that
- * ends its process, by `exit` or a fatal error. A message may be delivered twice, if the worker dies after its work and
+ * server counts the failure and decides by RETRIES and BACKOFF what comes next (see `Retry`, `Reject`, `Snooze` and `Park`).
+ * So has one that ends its process, by `exit` or a fatal error. With `Follow` it also sends messages. A message may be delivered twice, if the worker dies after its work and
  * before its ack: make handlers idempotent.
  *
- * On SIGTERM, SIGINT and `stop` the worker finishes the message that it is handling, gives the others back as if they had
- * not been delivered, and returns from `run`. Lost connections are made anew, for as long as it takes.
+ * On SIGTERM, SIGINT and `stop` the worker finishes the message that it is handling, for which that has `grace` ms, gives the
+ * others back as if they had not been delivered, and returns from `run`. Lost connections are made anew, for as long as it takes.
  */
 final class Worker
 {
@@ -25,7 +25,11 @@ final class Worker
     /** Seconds for which it waits for the reply to an ack. It is repeated without harm. */
     private const REPLY = 2.0;
 
+    private static int $made = 0;
+
     private \Closure $handler;
+    /** Whether a handler runs, which GraceOver may end. */
+    private bool $isHandling = false;
     private int $block;
     private ?Heartbeat $heartbeat;
     private LostWorkers $lostWorkers;
@@ -37,22 +41,26 @@ final class Worker
     private array $done = [];
 
     /**
-     * @param callable(Message): mixed $handler
+     * @param callable(Message, Context): mixed|array<string, callable(Message, Context): mixed> $handler a function, or one
+     *     for each type of message, of which `*` handles all others
      * @param int $count how many messages one fetch takes
      * @param int $lease ms after a crash of this process until others get its messages. With a heartbeat it is not the
      *     time that a handler may take
      * @param int $block ms that one fetch waits at the server. It is kept below the client's read timeout, and a stop may
      *     take that long
-     * @param ?string $consumer the name that DQ.CONSUMERS shows; null: host and process id
+     * @param ?string $consumer the name that DQ.CONSUMERS shows; null: host and process id, and
+     *     a number from the second worker of a process on
      * @param bool|\Closure(): Client $heartbeat false: none; a function: it makes the connection of the heartbeat. True
      *     needs a client that was made from a URL. Without pcntl there is none
      * @param ?int $timeLimit ms after which the lease of a message is no longer extended
      * @param ?int $maxMessages returns after so many messages
+     * @param int $grace ms for which a handler may go on when the worker stops, in whole seconds. It gets a GraceOver then.
+     *     Without pcntl it may go on for as long as it likes
      * @param int $lostWorkers after how many lost workers a message without limit of RETRIES is given up; 0: never
      */
     public function __construct(
         private Queue $queue,
-        callable $handler,
+        callable|array $handler,
         private int $count = 1,
         private int $lease = 30_000,
         int $block = 2_000,
@@ -61,12 +69,13 @@ final class Worker
         ?int $timeLimit = null,
         private ?int $maxMessages = null,
         int $lostWorkers = LostWorkers::MOST,
+        private int $grace = 20_000,
     ) {
-        $this->handler = $handler(...);
+        $this->handler = self::chooser($handler);
         $limit = $queue->client->readTimeout();
         $this->block = $limit > 0.0 ? max(1, min($block, (int) ($limit * 500))) : $block;
         $this->lostWorkers = new LostWorkers($lostWorkers);
-        $this->consumer ??= gethostname() . ':' . getmypid();
+        $this->consumer ??= gethostname() . ':' . getmypid() . (self::$made++ === 0 ? '' : ':' . self::$made);
         if ($heartbeat === true && $queue->client instanceof UrlClient) {
             $heartbeat = $queue->client->fresh(...);
         }
@@ -98,7 +107,26 @@ final class Worker
     /** Makes `run` stop gracefully and return. It may be called by the handler or by a signal handler. */
     public function stop(): void
     {
+        if (!$this->stopping && $this->isHandling && function_exists('pcntl_alarm')) {
+            pcntl_alarm(max(1, (int) ceil($this->grace / 1000)));
+        }
         $this->stopping = true;
+    }
+
+    /** @return \Closure(Message, Context): mixed */
+    private static function chooser(callable|array $handlers): \Closure
+    {
+        if (is_callable($handlers)) {
+            return $handlers(...);
+        }
+        return static function (Message $message, Context $context) use ($handlers): mixed {
+            $handler = $handlers[$message->type() ?? '*'] ?? $handlers['*'] ?? null;
+            if ($handler === null) {
+                // It fails, so that somebody sees it, and redrives it when there is a handler.
+                throw new \LogicException('no handler for type ' . json_encode($message->type()));
+            }
+            return $handler($message, $context);
+        };
     }
 
     /** Acks what is done, and fetches the next messages. Returns false when the worker is to stop. */
@@ -168,11 +196,22 @@ final class Worker
     /** Returns whether the message is to be acked. */
     private function handle(Message $message): bool
     {
+        $context = new Context(fn (string $text): bool => $this->queue->touch($this->lease, $message, ['note' => $text]) === 1);
         try {
             if (($message->meta['retries-left'] ?? null) === -1) {
                 $this->refuseKiller($message);
             }
-            $result = Outcome::result(($this->handler)($message));
+            $returned = $this->callHandler($message, $context);
+            $follows = $returned instanceof Follow ? $returned : null;
+            $result = Outcome::result($follows === null ? $returned : $follows->result);
+            if ($follows !== null && $follows->following !== []) {
+                $following = Follow::words($follows->following, $this->queue->key);
+                $this->settle('ACKSEND', [$message], ['result' => $result], $following);
+                return false;
+            }
+        } catch (GraceOver) {
+            $this->settle('NACK', [$message], ['silent' => true]);
+            return false;
         } catch (\Throwable $thrown) {
             try {
                 $this->settle('NACK', [$message], Outcome::of($thrown));
@@ -182,17 +221,30 @@ final class Worker
             }
             return false;
         }
-        if ($result === null) {
+        if ($result === null && $context->booked() === null) {
             return true;
         }
         try {
-            $this->settle('ACK', [$message], ['result' => $result]);
+            $this->settle('ACK', [$message], ['result' => $result, 'cost' => $context->booked()]);
         } catch (ServerError $refusal) {
             // The work is done, so it is not done again.
             $failed = Outcome::failed('the result was refused: ' . $refusal->getMessage());
             $this->settle('NACK', [$message], $failed + ['fatal' => true]);
         }
         return false;
+    }
+
+    private function callHandler(Message $message, Context $context): mixed
+    {
+        $this->isHandling = true;
+        try {
+            return ($this->handler)($message, $context);
+        } finally {
+            $this->isHandling = false;
+            if ($this->stopping && function_exists('pcntl_alarm')) {
+                pcntl_alarm(0);
+            }
+        }
     }
 
     private function refuseKiller(Message $message): void
@@ -222,17 +274,18 @@ final class Worker
     }
 
     /**
-     * Runs DQ.ACK or DQ.NACK, and repeats it if need be until the lease is over. Then the message is delivered again.
+     * Runs DQ.ACK, DQ.ACKSEND or DQ.NACK, and repeats it if need be until the lease is over. Then the message is delivered again.
      *
      * @param list<Message> $messages
+     * @param list<string|int> $following the words of what follows from a message
      */
-    private function settle(string $verb, array $messages, array $options = []): void
+    private function settle(string $verb, array $messages, array $options = [], array $following = []): void
     {
         if ($messages === []) {
             return;
         }
         $receipts = array_map(static fn (Message $message): int => $message->receipt, $messages);
-        $words = ["DQ.$verb", $this->queue->key, ...$receipts, ...Words::of($options)];
+        $words = ["DQ.$verb", $this->queue->key, ...$receipts, ...Words::of($options), ...$following];
         // It is asked for at each try, because the worker may have been stopped meanwhile.
         $patience = fn (): int => $this->stopping ? self::LAST_WORDS : $this->lease;
         $command = function () use ($words): mixed {
@@ -264,8 +317,16 @@ final class Worker
         }
         $async = pcntl_async_signals(true);
         $before = [];
-        foreach ([SIGTERM, SIGINT] as $signal) {
+        foreach ([SIGTERM, SIGINT, SIGALRM] as $signal) {
             $before[$signal] = pcntl_signal_get_handler($signal);
+        }
+        pcntl_signal(SIGALRM, function (): void {
+            if ($this->isHandling) {
+                pcntl_alarm(1);
+                throw new GraceOver('the worker stops, and the time for its handler is over');
+            }
+        }, false);
+        foreach ([SIGTERM, SIGINT] as $signal) {
             // Restarting system calls: a signal must not break the wait for a reply that may bring messages.
             pcntl_signal($signal, fn () => $this->stop(), true);
         }

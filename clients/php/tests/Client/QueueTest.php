@@ -5,8 +5,10 @@ declare(strict_types=1);
 namespace Dq\Tests\Client;
 
 use Dq\ConnectionError;
+use Dq\Next;
 use Dq\Queue;
 use Dq\ServerError;
+use Dq\Signal;
 use Dq\Tests\Server;
 use Dq\UrlClient;
 use PHPUnit\Framework\TestCase;
@@ -85,7 +87,8 @@ final class QueueTest extends TestCase
         $this->assertSame(['retry', 1_003_000, 'no'], array_map(fn ($f) => $queue->get('late')[$f], ['state', 'due-at', 'error']));
         $queue->do('TICK', 'ADVANCE', 1000);
         [$message] = $queue->fetch();
-        $this->assertSame(1, $queue->touch(77, $message, 5));
+        $this->assertSame(1, $queue->touch(77, [$message, 5], ['note' => 'half']));
+        $this->assertSame('half', $queue->get($message->id)['note']);
         $this->assertSame(1_003_077, $queue->get('late')['lease-until']);
         $this->assertSame(1, $queue->nack([$message], ['silent' => true]));
         $this->assertSame('ready', $queue->get('late')['state']);
@@ -106,7 +109,7 @@ final class QueueTest extends TestCase
         $two = $queue->fetch(['count' => 2, 'consumer' => 'me', 'ack' => []]);
         [$last] = $queue->fetch(['ack' => $two]);
         $this->assertSame(['c', 'finished'], [$last->payload, $queue->get($ids[0])['state']]);
-        $this->assertTrue($queue->ackWithResult($last, 'well'));
+        $this->assertSame(1, $queue->ack($last, ['result' => 'well']));
         $this->assertSame(['finished', 'well'], $queue->wait($ids[2], 1000));
         $this->assertNull($queue->wait('nobody', 1000));
         $this->assertSame('me', $queue->consumers()[0]['name']);
@@ -140,7 +143,7 @@ final class QueueTest extends TestCase
         $this->assertSame('id0', $queue->fetch()[0]->id);
         $this->assertSame(1, $queue->nack($queue->fetch(), ['fatal' => true]));
         $this->assertSame(1, $queue->redrive());
-        $this->assertSame(0, $queue->redrive('id1'));
+        $this->assertSame([0, 0], [$queue->redrive(['ids' => ['id1']]), $queue->redrive(['count' => 5])]);
     }
 
     /** @dataProvider clients */
@@ -150,11 +153,69 @@ final class QueueTest extends TestCase
         $queue = $this->manual($client, ['retain' => 60_000]);
         $queue->send('order 7', ['id' => 'o7']);
         [$message] = $queue->fetch();
-        $next = [['parcels', 'parcel 7', ['id' => 'p7', 'headers' => ['a' => 'b']]], ['mails', 'paid', ['id' => 'm7']]];
-        $this->assertSame(['p7', 'm7'], $queue->ackSend($message, $next, 'paid'));
+        $next = [new Next('parcel 7', ['id' => 'p7', 'headers' => ['a' => 'b']], 'parcels'), new Next('paid', ['id' => 'm7'], to: 'mails')];
+        $this->assertSame(['p7', 'm7'], $queue->ackSend($message, $next, ['result' => 'paid']));
         $this->assertSame(['finished', 'paid'], [$queue->get('o7')['state'], $queue->get('o7')['result']]);
         $this->assertSame(['a' => 'b'], (new Queue($queue->client, 'parcels'))->get('p7')['headers']);
         $this->assertNull($queue->ackSend($message, $next));
+    }
+
+    /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
+    public function testAMessageIsParkedUntilASignal(string $client): void
+    {
+        $queue = $this->manual($client);
+        $queue->send('x', ['id' => 'x', 'park' => new \DateInterval('PT1S')]);
+        $this->assertSame(['parked', 1_001_000], [$queue->explain('x')['code'], $queue->explain('x')['until']]);
+        $this->assertSame([true, false], [$queue->signal('x', 'first'), $queue->signal('nobody')]);
+        [$message] = $queue->fetch();
+        $this->assertSame(['first', 'first'], [$message->signal(), $queue->get('x')['signal']]);
+        $this->assertSame(1, $queue->nack($message, ['silent' => true, 'park' => true, 'note' => 'asked']));
+        $queue->send('y');
+        $following = [new Signal('x', 'second'), new Next('z', ['id' => 'z']), new Signal('nobody', to: $queue->key)];
+        $this->assertSame([true, 'z', false], $queue->ackSend($queue->fetch()[0], $following));
+        [$message, $other] = $queue->fetch(['count' => 2]);
+        $this->assertSame(['second', 'asked', null, null], [$message->signal(), $message->note(), $other->signal(), $other->note()]);
+    }
+
+    /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
+    public function testLimitsHaveNamesAndMessagesCosts(string $client): void
+    {
+        $queue = $this->manual($client, ['fair' => 'COST']);
+        $queue->limit('tokens', ['rates' => [[1000, 'PER', 60_000], [5000, 'PER', 3_600_000]]]);
+        $queue->limit('user-*', ['concurrency' => 2, 'weight' => true]);
+        foreach (['x', 'y'] as $id) {
+            $queue->send($id, ['id' => $id, 'limits' => ['user-7', 'tokens'], 'cost' => 2]);
+        }
+        $record = $queue->get('x');
+        $this->assertSame([['user-7', 'tokens'], 2, false], [$record['limits'], $record['cost'], $record['rerun']]);
+        $messages = $queue->fetch(['count' => 2]);
+        $this->assertSame(['limit', 'user-7'], [$queue->explain('y')['code'], $queue->explain('y')['by']]);
+        $limits = fn (): array => array_column(iterator_to_array($queue->limits(['count' => 1]), false), null, 'limit');
+        $user = $limits()['user-7'];
+        $this->assertSame(['user-*', 2, 2, null], [$user['rule'], $user['concurrency'], $user['running-cost'], $user['next-free']]);
+        $this->assertSame(1, $queue->ack($messages, ['cost' => 7]));
+        $rates = [['limit' => 1000, 'per' => 60_000, 'used' => 7], ['limit' => 5000, 'per' => 3_600_000, 'used' => 7]];
+        $this->assertSame($rates, $limits()['tokens']['rates']);
+        $queue->limit('tokens');
+        $this->assertNull($limits()['tokens']['rule'] ?? null);
+    }
+
+    /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
+    public function testARunningMessageRunsOnceMore(string $client): void
+    {
+        $queue = $this->manual($client);
+        $queue->send('1', ['id' => 'x', 'batch' => 'b']);
+        [$message] = $queue->fetch();
+        $this->assertNull($queue->send('2', ['id' => 'x', 'replace' => true]));
+        $this->assertSame('x', $queue->send('3', ['id' => 'x', 'replace' => true, 'rerun' => true]));
+        $this->assertTrue($queue->get('x')['rerun']);
+        $this->assertSame(['b'], array_column(iterator_to_array($queue->batches(), false), 'batch'));
+        $queue->ack($message);
+        $this->assertSame('3', $queue->fetch()[0]->payload);
+        $this->assertSame(1, $queue->tick(['advance' => 30_000])['timeouts']);
     }
 
     /** @dataProvider clients */
@@ -169,7 +230,7 @@ final class QueueTest extends TestCase
         $this->assertSame(['bob'], $found(['payload' => '*bob']));
         $this->assertSame(['cid'], $found(['header' => ['first', 'c'], 'count' => 1]));
         $this->assertSame(['dan', 'cid', 'bob', 'ann'], $found(['rev' => true, 'count' => 2]));
-        $this->assertSame(3, $queue->findAndDo('CANCEL', 'ready', ['id' => '[abc]*', 'count' => 1]));
+        $this->assertSame(3, $queue->cancelFound('ready', ['id' => '[abc]*', 'count' => 1]));
         $this->assertSame(['dan'], $found([]));
     }
 
