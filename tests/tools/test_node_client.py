@@ -45,7 +45,7 @@ def built():
 
 @pytest.mark.parametrize(
     "file, tests",
-    [("conformance", 230), ("queue", 91), ("worker", 75), ("odd", 30), ("stopping", 38), ("family", 30), ("nestjs", 25), ("package", 5)],
+    [("conformance", 316), ("queue", 106), ("worker", 75), ("odd", 30), ("stopping", 38), ("family", 30), ("nestjs", 25), ("package", 5)],
 )
 def test_the_package(server, cluster, file, tests):
     env = {
