@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    batches, bench, completion, explain, find, ls, message, pause, peek, purge, redrive, schedule,
-    send, server, settings, show, tail,
+    batches, bench, completion, explain, find, limits, ls, message, pause, peek, purge, redrive,
+    schedule, send, server, settings, show, tail,
 };
 use crate::server::Endpoint;
 use crate::{top, web};
@@ -37,6 +37,8 @@ pub enum Verb {
     Find(Box<find::Args>),
     /// List the open batches of a queue, and what waits for them
     Batches(batches::Args),
+    /// List the limits with names of a queue, and what is used of them
+    Limits(limits::Args),
     /// Tell why a message is not delivered now, and what that waits for
     Explain(explain::Args),
     /// Show what would be delivered next, without taking it
@@ -51,6 +53,8 @@ pub enum Verb {
     Reschedule(message::RescheduleArgs),
     /// Give a message another payload
     Update(message::UpdateArgs),
+    /// Send a signal to a message that waits for one
+    Signal(message::SignalArgs),
     /// Remove messages for good, by state or group, or all
     Purge(purge::Args),
     /// Let dead messages run again
@@ -63,6 +67,8 @@ pub enum Verb {
     Create(settings::CreateArgs),
     /// Change options of a queue
     Alter(settings::AlterArgs),
+    /// Limit the messages that name a limit, or remove it
+    Limit(limits::SetArgs),
     /// Let the server send a message at times of a rule
     Schedule(Box<schedule::ScheduleArgs>),
     /// List the schedules of a queue, or pause or resume one

@@ -27,8 +27,8 @@ use clap::{CommandFactory, Parser};
 
 use args::{Cli, Verb};
 use command::{
-    batches, bench, completion, explain, find, ls, message, pause, peek, purge, redrive, schedule,
-    send, server as run_server, settings, show, tail,
+    batches, bench, completion, explain, find, limits, ls, message, pause, peek, purge, redrive,
+    schedule, send, server as run_server, settings, show, tail,
 };
 use failure::Failure;
 use output::Output;
@@ -60,6 +60,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Show(args) => show::run(&mut connect()?, args, out),
         Verb::Find(args) => find::run(&mut connect()?, args, out),
         Verb::Batches(args) => batches::run(&mut connect()?, args, out),
+        Verb::Limits(args) => limits::run(&mut connect()?, args, out),
+        Verb::Limit(args) => limits::set(&mut connect()?, args, out),
         Verb::Explain(args) => explain::run(&mut connect()?, args, out),
         Verb::Peek(args) => peek::run(&mut connect()?, args, out),
         Verb::Tail(args) => tail::run(&mut connect()?, args, out),
@@ -72,6 +74,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Cancel(args) => message::cancel(&mut connect()?, args, out),
         Verb::Reschedule(args) => message::reschedule(&mut connect()?, args, out),
         Verb::Update(args) => message::update(&mut connect()?, args, out),
+        Verb::Signal(args) => message::signal(&mut connect()?, args, out),
         Verb::Purge(args) => purge::run(&mut connect()?, args, out),
         Verb::Create(args) => settings::create(&mut connect()?, args, out),
         Verb::Alter(args) => settings::alter(&mut connect()?, args, out),

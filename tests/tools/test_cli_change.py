@@ -80,6 +80,47 @@ def test_messages_are_cancelled_rescheduled_and_updated(dq, r3):
         dq(*wrong, code=2)
 
 
+def test_messages_are_parked_signalled_and_run_once_more(dq, r3):
+    do = r3.execute_command
+    dq("send", "q", "x", "--new", "--id", "a", "--park=30d", "--limit", "api", "--limit", "user-7", "--cost", "3")
+    got = do("DQ.GET", "q", "a")
+    assert (got[b"state"], got[b"limits"], got[b"cost"]) == (b"held", [b"api", b"user-7"], 3)
+    assert dq("explain", "q", "a").stdout.startswith("parked: It waits for a signal")
+    assert "limits             api user-7\n" in dq("show", "q", "a").stdout
+    assert dq("signal", "q", "a", "approved").stdout == "a: signalled\n"
+    [[_, receipt, _, _, meta]] = do("DQ.FETCH", "q", "WITHMETA")
+    assert meta[b"signal"] == b"approved"
+    assert dq("send", "q", "y", "--id", "a", "--replace", "--rerun").stdout == "a\n"
+    do("DQ.ACK", "q", receipt)
+    assert do("DQ.GET", "q", "a")[b"payload"] == b"y"
+    assert json.loads(dq("signal", "q", "a", "--json").stdout) == {"signalled": "a"}
+    assert dq("signal", "q", "b", "x", code=1).stderr == "dq: b has ended or does not exist: nothing was changed\n"
+    dq("send", "q", "z", "--id", "c", "--park")
+    assert do("DQ.EXPLAIN", "q", "c")[b"until"] is None
+    dq("send", "q", "x", "--id", "a", "--rerun", code=2)
+
+
+def test_limits_are_set_and_listed(dq, r3):
+    do = r3.execute_command
+    do("DQ.CREATE", "q", "CLOCK", "MANUAL", 1000)
+    assert dq("limits", "q").stdout == "no limit is set or used\n"
+    assert dq("limit", "q", "tokens", "rate", "1000", "per", "1m").stdout == "tokens is limited\n"
+    dq("limit", "q", "user-*", "concurrency", "1")
+    for id in ("a", "b"):
+        do("DQ.SEND", "q", "x", "ID", id, "LIMITS", 2, "tokens", "user-7", "COST", 600)
+    do("DQ.FETCH", "q", "COUNT", 2)
+    lines = [line.split("  ") for line in dq("limits", "q").stdout.splitlines()[1:]]
+    rows = {row[0].strip(): [cell.strip() for cell in row[1:] if cell.strip()] for row in lines}
+    assert rows["tokens"][:3] == ["tokens", "1", "600 of 1000 in 1m"]
+    assert rows["user-7"][:2] == ["user-*", "1 of 1"]
+    listed = {one["limit"]: one for one in json.loads(dq("limits", "q", "--json").stdout)}
+    assert listed["tokens"]["rates"] == [[1000, 60_000, 600]]
+    assert dq("limit", "q", "user-*", "--remove").stdout == "user-* is removed\n"
+    assert "user-*" not in dq("limits", "q").stdout
+    dq("limit", "q", "tokens", code=2)
+    assert "no such queue" in dq("limits", "nowhere", code=1).stderr
+
+
 def test_purge_wants_to_know_what_and_whether(dq, r3):
     do = r3.execute_command
     do("DQ.MSEND", "q", 3, "a", "b", "c", "GROUP", "g")

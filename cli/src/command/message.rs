@@ -1,4 +1,4 @@
-//! `dq cancel`, `dq reschedule` and `dq update`: changes of messages that are named.
+//! `dq cancel`, `dq reschedule`, `dq update` and `dq signal`: changes of messages that are named.
 
 use redis::Value;
 use serde_json::json;
@@ -51,6 +51,17 @@ pub struct UpdateArgs {
     id: String,
     /// The new payload; `-`, or nothing: all of the standard input
     payload: Option<String>,
+}
+
+/// Options of `dq signal`.
+#[derive(Debug, clap::Args)]
+pub struct SignalArgs {
+    /// The queue's key
+    queue: String,
+    /// The id of a message that has not ended
+    id: String,
+    /// The text that its next delivery gets; `-`: all of the standard input
+    data: Option<String>,
 }
 
 /// Cancels messages, and prints in which state each was. Fails if one of them is unknown.
@@ -115,6 +126,27 @@ pub fn update(server: &mut Server, args: &UpdateArgs, out: &mut Output) -> Resul
     let mut cmd = verb("DQ.UPDATE", args.queue.as_bytes());
     cmd.arg(&args.id).arg(payload(args.payload.as_deref())?);
     one(server, &cmd, &args.queue, &args.id, "updated", out)
+}
+
+/// Sends a signal to a message.
+pub fn signal(server: &mut Server, args: &SignalArgs, out: &mut Output) -> Result<(), Failure> {
+    must_exist(server, &args.queue)?;
+    let mut cmd = verb("DQ.SIGNAL", args.queue.as_bytes());
+    cmd.arg(&args.id);
+    if let Some(data) = &args.data {
+        cmd.arg("DATA").arg(payload(Some(data))?);
+    }
+    let reply = server
+        .call(&cmd)
+        .map_err(|failure| about(&args.queue, failure))?;
+    let id = printable(args.id.as_bytes());
+    match integer(&reply)? {
+        0 => Err(Failure::mistake(format!(
+            "{id} has ended or does not exist: nothing was changed"
+        ))),
+        _ if out.json => out.json(&json!({ "signalled": id })),
+        _ => out.line(&format!("{id}: signalled")),
+    }
 }
 
 /// Runs a change of one message, which the server answers by 1 or 0.

@@ -6,6 +6,7 @@ pub mod bench;
 pub mod completion;
 pub mod explain;
 pub mod find;
+pub mod limits;
 pub mod ls;
 pub mod message;
 mod options;

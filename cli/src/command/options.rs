@@ -30,6 +30,15 @@ pub struct MessageOptions {
     /// Hold it until this batch has ended
     #[arg(long, value_name = "BATCH")]
     after: Option<String>,
+    /// Hold it until a signal comes (`dq signal`), or for a time at most: --park=30d
+    #[arg(long, value_name = "TIME", value_parser = parse_span, num_args = 0..=1, require_equals = true)]
+    park: Option<Option<Millis>>,
+    /// A limit that it needs room in; up to 8 times
+    #[arg(long, value_name = "NAME")]
+    limit: Vec<String>,
+    /// What it takes of each limit
+    #[arg(long, value_name = "N")]
+    cost: Option<u64>,
     /// How long a consumer has for it: 30s, 5m
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     lease: Option<Millis>,
@@ -84,10 +93,20 @@ impl MessageOptions {
             ("RETAIN", self.retain),
             ("MAXTIMEOUTS", self.max_timeouts),
             ("ERRORS", self.errors),
+            ("COST", self.cost),
         ] {
             if let Some(number) = number {
                 cmd.arg(name).arg(number);
             }
+        }
+        if let Some(park) = self.park {
+            cmd.arg("PARK");
+            if let Some(most) = park {
+                cmd.arg("FOR").arg(most);
+            }
+        }
+        if !self.limit.is_empty() {
+            cmd.arg("LIMITS").arg(self.limit.len()).arg(&self.limit);
         }
         if let Some(retries) = self.retries {
             cmd.arg("RETRIES").arg(retries);

@@ -33,6 +33,9 @@ pub struct Args {
     /// Take the place of the pending message of this id
     #[arg(long, requires = "id")]
     replace: bool,
+    /// If the message of this id is running, send this one when that run has ended
+    #[arg(long, requires = "replace")]
+    rerun: bool,
     /// When it is due, from now: 10s, 5m, 2h, 1d
     #[arg(long, value_name = "TIME", value_parser = parse_span, conflicts_with = "at")]
     delay: Option<Millis>,
@@ -53,6 +56,9 @@ impl Args {
         }
         if self.replace {
             cmd.arg("REPLACE");
+        }
+        if self.rerun {
+            cmd.arg("RERUN");
         }
         if let Some(delay) = self.delay {
             cmd.arg("DELAY").arg(delay);

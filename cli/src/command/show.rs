@@ -233,7 +233,8 @@ fn section(table: &Table, out: &mut Output) -> Result<(), Failure> {
 fn fields(record: &Record, now: Option<Millis>, out: &mut Output) -> Result<(), Failure> {
     for (name, value) in record.fields() {
         let name = shown(name);
-        if matches!(value, Value::Array(_)) {
+        // The failed attempts are printed below the fields.
+        if name == "errors" && matches!(value, Value::Array(_)) {
             continue;
         }
         let text = match value {

@@ -16,6 +16,7 @@ pub mod history;
 pub mod holdings;
 pub mod instance;
 pub mod keys;
+pub mod limit;
 pub mod message;
 pub mod overview;
 pub mod progress;

@@ -100,6 +100,7 @@ pub fn shown(value: &Value) -> String {
                 .map(|(k, v)| format!("{}={}", shown(k), shown(v)));
             pairs.collect::<Vec<_>>().join(" ")
         }
+        Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(" "),
         other => bytes(other).map(printable).unwrap_or_default(),
     }
 }

@@ -22,8 +22,9 @@ use crate::web::query::Query;
 pub const EDITED: usize = 64 << 10;
 
 /// Fields that have a place of their own on the page.
-const ELSEWHERE: [&str; 10] = [
-    "id", "status", "state", "payload", "headers", "error", "errors", "result", "note", "reason",
+const ELSEWHERE: [&str; 11] = [
+    "id", "status", "state", "payload", "headers", "error", "errors", "result", "note", "signal",
+    "reason",
 ];
 
 /// Fetches a message.
@@ -101,7 +102,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
                     @if !why.by.is_empty() { " By " (by(why, &target)) "." }
                 }
             }
-            @for (field, kind) in [("error", "bad"), ("note", ""), ("result", "")] {
+            @for (field, kind) in [("error", "bad"), ("note", ""), ("signal", ""), ("result", "")] {
                 @if !text(field).is_empty() {
                     h2 { (field) @if field == "note" { " " (bar(&message)) } }
                     pre class={ "text " (kind) } { (lines(message.bytes(field).unwrap_or_default())) }
@@ -118,7 +119,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         dl #fields data-live {
             @for (key, value) in message.fields() {
                 @let key = shown(key);
-                @if !ELSEWHERE.contains(&key.as_str()) && *value != Value::Nil {
+                @if !ELSEWHERE.contains(&key.as_str()) && !shown(value).is_empty() {
                     dt { (key) }
                     dd {
                         @match value {

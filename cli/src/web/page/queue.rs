@@ -9,13 +9,14 @@ use super::groups::groups;
 use super::layout::{layout, trail};
 use super::overview::tiles;
 use super::parts::{action, badge, name, time, to_form};
-use super::tables::{batches, consumers, schedules};
+use super::tables::{batches, consumers, limits, schedules};
 use crate::failure::Failure;
 use crate::model::batch::{self, Batch};
 use crate::model::change::Target;
 use crate::model::consumer::{self, Consumer};
 use crate::model::group::{self, Groups, Wanted};
 use crate::model::holdings::{self, Holdings};
+use crate::model::limit::{self, Limit};
 use crate::model::queue::{Queue, STATES};
 use crate::model::record::{shown, Record};
 use crate::model::settings::shown_settings;
@@ -27,7 +28,7 @@ use crate::web::action::FormKind;
 use crate::web::address::{of_target, queue};
 use crate::web::answer::{Answer, Ask, HttpError};
 
-/// Maximum number of groups and batches that are shown.
+/// Maximum number of groups, batches and limits that are shown.
 const SHOWN: usize = 25;
 
 /// Figures that the top of the page shows already, or that change all the time.
@@ -67,6 +68,7 @@ struct QueuePage {
     info: Record,
     groups: Result<Groups, String>,
     batches: (Vec<Batch>, bool),
+    limits: (Vec<Limit>, bool),
     schedules: Vec<Record>,
     consumers: Vec<Consumer>,
     holdings: Holdings,
@@ -83,6 +85,10 @@ fn look(server: &mut Server, name: &[u8], wanted: Wanted) -> Result<QueuePage, F
         Err(Failure::Refused(_)) => Default::default(),
         batches => batches?,
     };
+    let limits = match limit::fetch(server, name, SHOWN) {
+        Err(Failure::Refused(_)) => Default::default(),
+        limits => limits?,
+    };
     let schedules = match server.call(&verb("DQ.SCHEDULES", name)) {
         Err(Failure::Refused(_)) => Vec::new(),
         schedules => Record::all(schedules?)?,
@@ -96,6 +102,7 @@ fn look(server: &mut Server, name: &[u8], wanted: Wanted) -> Result<QueuePage, F
         info,
         groups,
         batches,
+        limits,
         schedules,
         consumers,
         holdings,
@@ -163,6 +170,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         }
         (groups(ask, &page.groups, &target, wanted, &figures))
         (batches(&page.batches, &target))
+        (limits(&page.limits, now))
         (schedules(ask, &page.schedules, &target, now))
         (consumers(&page.consumers, &page.holdings, &target, now))
         (day::charts(ask, Some(&key)))

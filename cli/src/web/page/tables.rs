@@ -1,4 +1,4 @@
-//! The batches, schedules and consumers of a queue.
+//! The batches, limits, schedules and consumers of a queue.
 
 use maud::{html, Markup};
 
@@ -6,8 +6,10 @@ use super::parts::{action, badge, direct, name, time, to_form};
 use crate::model::batch::Batch;
 use crate::model::consumer::Consumer;
 use crate::model::holdings::Holdings;
+use crate::model::limit::Limit;
 use crate::model::record::Record;
 use crate::model::schedule;
+use crate::text::printable;
 use crate::time_text::Millis;
 use crate::web::answer::Ask;
 use crate::web::query::Query;
@@ -47,6 +49,42 @@ pub fn batches(batches: &(Vec<Batch>, bool), target: &Query) -> Markup {
                                     a href=(members(&one.name, b"dead")) { (one.dead) }
                                 }
                                 td.n data-label="held by it" { (one.held) }
+                            }
+                        }
+                    }
+                }
+                @if *more { p.note { "There are more." } }
+            }
+        }
+    }
+}
+
+/// Returns the limits with names, and what is used of them.
+pub fn limits(limits: &(Vec<Limit>, bool), now: Millis) -> Markup {
+    let (found, more) = limits;
+    html! {
+        div #limits data-live {
+            @if !found.is_empty() {
+                h2 { "Limits" }
+                table {
+                    thead { tr {
+                        th { "limit" } th { "rule" } th { "running" } th { "begun" } th.n { "groups that wait" } th { "next free" }
+                    } }
+                    tbody {
+                        @for one in found {
+                            tr {
+                                td.first { (name(&one.name)) }
+                                td data-label="rule" { (one.rule.as_deref().map(printable).unwrap_or_default()) }
+                                td data-label="running" { (one.running_words()) }
+                                td data-label="begun" { (one.rate_words()) }
+                                td.n data-label="groups that wait" { (one.waiting) }
+                                td data-label="next free" {
+                                    @match one.next_free {
+                                        Some(at) if at > now => (time(Some(at), now)),
+                                        Some(_) => "now",
+                                        None => "when another message ends",
+                                    }
+                                }
                             }
                         }
                     }

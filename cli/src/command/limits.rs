@@ -1,0 +1,101 @@
+//! `dq limits` and `dq limit`: the limits with names of a queue.
+
+use super::{about, must_exist};
+use crate::failure::Failure;
+use crate::model::limit;
+use crate::model::record::Record;
+use crate::model::settings::words;
+use crate::output::Output;
+use crate::server::{verb, Server};
+use crate::table::Table;
+use crate::text::printable;
+use crate::time_text::relative;
+
+/// Options of `dq limits`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The queue's key
+    queue: String,
+    /// How many limits at most
+    #[arg(short = 'n', long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    count: u64,
+}
+
+/// Options of `dq limit`.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "dq limit <QUEUE> <NAME> <--remove|OPTION VALUE...>")]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["remove", "options"])))]
+pub struct SetArgs {
+    /// The queue's key
+    queue: String,
+    /// The name of the limit; one with `*` is a pattern
+    name: String,
+    /// Remove the limit
+    #[arg(long)]
+    remove: bool,
+    /// Options of DQ.LIMIT, with times as 30s, 5m, 2h or 1d: rate 1000 per 1m concurrency 5 weight
+    #[arg(value_name = "OPTION VALUE")]
+    options: Vec<String>,
+}
+
+/// Sets or removes a limit.
+pub fn set(server: &mut Server, args: &SetArgs, out: &mut Output) -> Result<(), Failure> {
+    must_exist(server, &args.queue)?;
+    let mut cmd = verb("DQ.LIMIT", args.queue.as_bytes());
+    cmd.arg(&args.name).arg(words(&args.options));
+    server
+        .call(&cmd)
+        .map_err(|failure| about(&args.queue, failure))?;
+    let done = if args.remove { "removed" } else { "limited" };
+    match out.json {
+        true => out.json(&serde_json::json!({ done: args.name })),
+        false => out.line(&format!("{} is {done}", printable(args.name.as_bytes()))),
+    }
+}
+
+/// Prints the limits, and what is used of them.
+pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
+    must_exist(server, &args.queue)?;
+    let key = args.queue.as_bytes();
+    if out.json {
+        let mut cmd = verb("DQ.LIMITS", key);
+        cmd.arg("COUNT").arg(args.count);
+        let reply = server
+            .call(&cmd)
+            .map_err(|failure| about(&args.queue, failure))?;
+        let (_, records) = Record::page(reply)?;
+        return out.json(
+            &records
+                .iter()
+                .map(|r| crate::json::map(r.fields()))
+                .collect(),
+        );
+    }
+    let info = Record::of(server.call(&verb("DQ.INFO", key))?)?;
+    let now = info.count("now");
+    let (limits, more) = limit::fetch(server, key, args.count as usize)
+        .map_err(|failure| about(&args.queue, failure))?;
+    let mut table = Table::new(&["LIMIT", "RULE", "RUNNING", "BEGUN", ">WAITING", "NEXT FREE"]);
+    for one in limits {
+        table.row(vec![
+            printable(&one.name),
+            one.rule.as_deref().map(printable).unwrap_or_default(),
+            one.running_words(),
+            one.rate_words(),
+            one.waiting.to_string(),
+            match one.next_free {
+                Some(at) if at > now => relative(at, now),
+                Some(_) => "now".to_owned(),
+                None => String::new(),
+            },
+        ]);
+    }
+    match table.is_empty() {
+        true => return out.line("no limit is set or used"),
+        false => table.write(out.to)?,
+    }
+    match more {
+        true => out.line(&format!("... and more than these {}", args.count)),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,143 @@
+//! Limits with names.
+
+use redis::Value;
+
+use super::record::Record;
+use crate::failure::Failure;
+use crate::server::{verb, Server};
+use crate::time_text::{exact, Millis};
+
+/// What may begin in any window, and what has begun in the last one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rate {
+    /// What may begin.
+    pub limit: u64,
+    /// The length of the window.
+    pub per: Millis,
+    /// What has begun.
+    pub used: u64,
+}
+
+/// A limit at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Limit {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// The name or the pattern that was set for it. `None` if nothing limits this name.
+    pub rule: Option<Vec<u8>>,
+    /// How much may run at once: messages, or their costs. `None`: without limit.
+    pub concurrency: Option<u64>,
+    /// Whether that counts costs.
+    pub weighted: bool,
+    /// Its windows.
+    pub rates: Vec<Rate>,
+    /// Messages that run.
+    pub running: u64,
+    /// Their costs.
+    pub running_cost: u64,
+    /// Groups that wait in its line.
+    pub waiting: u64,
+    /// When a message of cost 1 can begin. `None` if only the end of another one makes room.
+    pub next_free: Option<Millis>,
+}
+
+impl Limit {
+    fn of(record: &Record) -> Limit {
+        Limit {
+            name: record.bytes("limit").unwrap_or_default().to_vec(),
+            rule: record.bytes("rule").map(<[u8]>::to_vec),
+            concurrency: record.number("concurrency").filter(|most| *most > 0),
+            weighted: record.flag("weight") || record.count("weight") > 0,
+            rates: rates(record.get("rates")),
+            running: record.count("running"),
+            running_cost: record.count("running-cost"),
+            waiting: record.count("waiting"),
+            next_free: record.number("next-free"),
+        }
+    }
+
+    /// Returns what runs, and how much may: `3 of 5`.
+    pub fn running_words(&self) -> String {
+        let (used, unit) = match self.weighted {
+            true => (self.running_cost, " (cost)"),
+            false => (self.running, ""),
+        };
+        match self.concurrency {
+            Some(most) => format!("{used} of {most}{unit}"),
+            None => self.running.to_string(),
+        }
+    }
+
+    /// Returns what has begun in each window: `950 of 1000 in 1m`.
+    pub fn rate_words(&self) -> String {
+        let words = self
+            .rates
+            .iter()
+            .map(|rate| format!("{} of {} in {}", rate.used, rate.limit, exact(rate.per)));
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn rates(value: &Value) -> Vec<Rate> {
+    let Value::Array(windows) = value else {
+        return Vec::new();
+    };
+    let one = |window: &Value| {
+        let Value::Array(parts) = window else {
+            return None;
+        };
+        let number = |at: usize| match parts.get(at) {
+            Some(Value::Int(n)) => u64::try_from(*n).ok(),
+            _ => None,
+        };
+        Some(Rate {
+            limit: number(0)?,
+            per: number(1)?,
+            used: number(2)?,
+        })
+    };
+    windows.iter().filter_map(one).collect()
+}
+
+/// Fetches up to `most` limits of a queue, in one call. Returns whether there are more.
+pub fn fetch(
+    server: &mut Server,
+    queue: &[u8],
+    most: usize,
+) -> Result<(Vec<Limit>, bool), Failure> {
+    let mut cmd = verb("DQ.LIMITS", queue);
+    cmd.arg("COUNT").arg(most);
+    let (next, records) = Record::page(server.call(&cmd)?)?;
+    Ok((records.iter().map(Limit::of).collect(), next.is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::record::record;
+
+    #[test]
+    fn a_limit_is_read_and_said_in_words() {
+        let window =
+            |n: i64, per: i64, used: i64| Value::Array([n, per, used].map(Value::Int).to_vec());
+        let limit = Limit::of(&record(&[
+            ("limit", Value::BulkString(b"user-7".to_vec())),
+            ("rule", Value::BulkString(b"user-*".to_vec())),
+            ("concurrency", Value::Int(5)),
+            ("weight", Value::Int(1)),
+            (
+                "rates",
+                Value::Array(vec![window(1000, 60_000, 950), window(9, 1000, 1)]),
+            ),
+            ("running", Value::Int(2)),
+            ("running-cost", Value::Int(4)),
+            ("waiting", Value::Int(3)),
+            ("next-free", Value::Nil),
+        ]));
+        assert_eq!(limit.rule.as_deref(), Some(&b"user-*"[..]));
+        assert_eq!(limit.running_words(), "4 of 5 (cost)");
+        assert_eq!(limit.rate_words(), "950 of 1000 in 1m, 1 of 9 in 1s");
+        assert_eq!(limit.next_free, None);
+        assert_eq!(Limit::default().running_words(), "0");
+    }
+}
