@@ -251,3 +251,31 @@ def test_the_example_report_of_many_goes_on_from_its_notes(server):
 def test_the_example_report_of_many_sees_what_a_note_is_for(server):
     output = with_package(*REPORT, "--url", url(server), "--without-note", code=1)
     assert figure(output, "killed but not gone on") == 2
+
+
+APPROVAL = ("approval/approval.py", "--orders", 60, "--patience", 1500)
+
+
+@pytest.mark.slow
+def test_the_example_approval_waits_for_signals(server):
+    output = with_package(*APPROVAL, "--url", url(server))
+    for label in ("approved by a credit check", "answered by the boss", "expired"):
+        assert figure(output, label) > 0, label
+    assert figure(output, "deliveries in vain") == figure(output, "orders against the boss's word") == 0
+
+
+@pytest.mark.slow
+def test_the_example_approval_sees_what_parking_is_for(server):
+    output = with_package(*APPROVAL, "--url", url(server), "--poll", code=1)
+    assert figure(output, "deliveries in vain") > 100
+
+
+WEBHOOKS = ("webhooks/webhooks.py", "--jobs", 80)
+
+
+@pytest.mark.slow
+def test_the_example_webhooks_tells_everything_in_order(server):
+    output = with_package(*WEBHOOKS, "--url", url(server))
+    assert figure(output, "notifiers killed") == 5
+    assert figure(output, "calls that failed") > 0
+    assert figure(output, "transitions not told") == figure(output, "told in the wrong order") == 0
