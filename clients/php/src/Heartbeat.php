@@ -40,7 +40,7 @@ final class Heartbeat
     /** Keeps the leases of these messages from now on. */
     public function keep(Message ...$messages): void
     {
-        $lines = array_map(static fn (Message $m): string => "+ $m->receipt $m->key\n", $messages);
+        $lines = array_map(static fn (Message $m): string => "+ $m->receipt $m->queue\n", $messages);
         if (!$this->tell(implode('', $lines))) {
             $this->stop();
             $this->start();

@@ -8,7 +8,7 @@ namespace Dq;
 final class Message
 {
     /**
-     * @param string $key the queue that it came from
+     * @param string $queue the key of the queue that it came from
      * @param int $receipt names this delivery. It grows with every delivery of the queue, so it serves as a fencing
      *     token: let the place that your handler writes to refuse a smaller one than it has seen
      * @param int $attempt counts from 1
@@ -16,7 +16,7 @@ final class Message
      *     note, signal, batch, after
      */
     public function __construct(
-        public readonly string $key,
+        public readonly string $queue,
         public readonly string $id,
         public readonly int $receipt,
         public readonly int $attempt,

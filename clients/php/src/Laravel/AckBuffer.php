@@ -64,7 +64,7 @@ final class AckBuffer
     /** Returns the message that a fetch from this key can ack. Others are acked by themselves. */
     public function forFetchFrom(string $key): ?Message
     {
-        return $this->finished?->key === $key ? $this->finished : null;
+        return $this->finished?->queue === $key ? $this->finished : null;
     }
 
     /** Says that the server knows of the ack. */

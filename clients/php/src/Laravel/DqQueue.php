@@ -71,7 +71,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         $this->dispatchAfterCommit = $dispatchAfterCommit;
         $this->lostWorkers = new LostWorkers($lostWorkers);
         $this->held = new Held($this->fresh(...));
-        $ack = fn (Message $message): mixed => $this->repeat($message->key, ['DQ.ACK', $message->key, $message->receipt]);
+        $ack = fn (Message $message): mixed => $this->repeat($message->queue, ['DQ.ACK', $message->queue, $message->receipt]);
         $this->acks = new AckBuffer($ack, $this->drop(...));
     }
 
@@ -182,8 +182,8 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         }
         $this->keep($message);
         $keys = array_combine(array_map(fn ($name) => $this->open($name)->key, $names), $names);
-        $givenUp = $this->lostWorkers->verdict(new \Dq\Queue($this->client(), $message->key), $message);
-        return new DqJob($this->container, $this, $message, $this->connectionName, $keys[$message->key], $givenUp);
+        $givenUp = $this->lostWorkers->verdict(new \Dq\Queue($this->client(), $message->queue), $message);
+        return new DqJob($this->container, $this, $message, $this->connectionName, $keys[$message->queue], $givenUp);
     }
 
     /** @param list<string> $names */
@@ -271,7 +271,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
 
     private function keep(Message $message): void
     {
-        $this->held->add($message->key, $message->receipt);
+        $this->held->add($message->queue, $message->receipt);
         if ($this->heartbeat && Heartbeat::isPossible()) {
             // A connection of its own, because the child must not use that of this process.
             $this->heart ??= new Heartbeat($this->fresh(...), $this->lease());
@@ -284,7 +284,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     /** Says that the job of this message is over, so that its lease is no longer extended. */
     public function drop(Message $message): void
     {
-        $this->held->remove($message->key, $message->receipt);
+        $this->held->remove($message->queue, $message->receipt);
         $this->heart?->drop($message);
     }
 
@@ -295,7 +295,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
      */
     public function finish(Message $message, bool $isLast): void
     {
-        $this->held->remove($message->key, $message->receipt);
+        $this->held->remove($message->queue, $message->receipt);
         $this->acks->add($message, $isLast && $this->ackWithNext && !$this->isResting());
     }
 
@@ -305,14 +305,14 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         $this->acks->flush();
         $this->drop($message);
         // Not SILENT: that would not count the attempt, and Laravel gives a job up by its attempts.
-        $this->repeat($message->key, ['DQ.NACK', $message->key, $message->receipt, 'DELAY', $delay]);
+        $this->repeat($message->queue, ['DQ.NACK', $message->queue, $message->receipt, 'DELAY', $delay]);
     }
 
     /** Makes the lease of a job end this many ms from now. Returns false if it was over. */
     public function extend(Message $message, int $lease): bool
     {
         $this->acks->flush();
-        return $this->repeat($message->key, ['DQ.TOUCH', $message->key, $lease, $message->receipt]) === 1;
+        return $this->repeat($message->queue, ['DQ.TOUCH', $message->queue, $lease, $message->receipt]) === 1;
     }
 
     /** Says that the worker stops. An ack that waits for the next pop goes out. */

@@ -228,23 +228,23 @@ final class DqTransport implements
             return false;
         }
         $error = ['fatal' => true, 'error' => "given up: $lost consumers were lost with it"];
-        $this->repeat(fn () => $this->queue($message->key)->nack($message, $error));
+        $this->repeat(fn () => $this->queue($message->queue)->nack($message, $error));
         return true;
     }
 
     private function received(Message $message): Envelope
     {
-        $this->held->add($message->key, $message->receipt);
+        $this->held->add($message->queue, $message->receipt);
         try {
             $envelope = $this->decode($message->payload, $message->headers());
         } catch (MessageDecodingFailedException $exception) {
             // It stays in the queue as a dead message, and can be looked at and redriven.
             $error = ['fatal' => true, 'error' => substr('not decoded: ' . $exception->getMessage(), 0, 1000)];
-            $this->repeat(fn () => $this->queue($message->key)->nack($message, $error));
-            $this->held->remove($message->key, $message->receipt);
+            $this->repeat(fn () => $this->queue($message->queue)->nack($message, $error));
+            $this->held->remove($message->queue, $message->receipt);
             throw $exception;
         }
-        $stamp = new DqReceivedStamp($message->key, $message->id, $message->receipt, $message->attempt);
+        $stamp = new DqReceivedStamp($message->queue, $message->id, $message->receipt, $message->attempt);
         return self::stamped($envelope, $stamp, new TransportMessageIdStamp($message->id));
     }
 

@@ -114,7 +114,7 @@ class DqConnector extends Connector
             $on->nack($message, ['fatal' => true, 'error' => $givenUp]);
             return null;
         }
-        $this->held->add($message->key, $message->receipt);
+        $this->held->add($message->queue, $message->receipt);
         return new DqJob($this->app, $on, $message, $this->connection, $queue ?: $this->default, $this->held);
     }
 

@@ -46,7 +46,7 @@ class DqJob extends Job
     public function delete()
     {
         parent::delete();
-        $this->held?->remove($this->message->key, $this->message->receipt);
+        $this->held?->remove($this->message->queue, $this->message->receipt);
         $this->dq->ack($this->message);
     }
 
@@ -54,7 +54,7 @@ class DqJob extends Job
     public function release($delay = 0)
     {
         parent::release($delay);
-        $this->held?->remove($this->message->key, $this->message->receipt);
+        $this->held?->remove($this->message->queue, $this->message->receipt);
         // Not SILENT: that would not count the attempt, and think-queue gives a job up by its attempts.
         $this->dq->nack($this->message, ['delay' => max(0, (int) ($delay * 1000))]);
     }

@@ -53,7 +53,7 @@ final class QueueTest extends TestCase
         ]);
         $this->assertMatchesRegularExpression('/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/', $id);
         [$message] = $queue->fetch(['count' => 5, 'lease' => 500]);
-        $this->assertSame([$id, 1, $payload, 'q'], [$message->id, $message->attempt, $message->payload, $message->key]);
+        $this->assertSame([$id, 1, $payload, 'q'], [$message->id, $message->attempt, $message->payload, $message->queue]);
         $this->assertSame(['t', 'g'], [$message->type(), $message->group()]);
         $this->assertSame(['a' => 'b', '5' => "\0"], $message->headers());
         $this->assertSame(0.1 + 0.2, $message->meta['score']);
