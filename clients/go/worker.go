@@ -3,9 +3,7 @@ package dq
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log"
-	"os"
 	"sync"
 	"time"
 )
@@ -43,7 +41,8 @@ type Worker struct {
 	// LostWorkers is after how many lost workers a message without limit of RETRIES is given up: 3 by default, never if it
 	// is negative. Where RETRIES is a limit, the server counts lost workers as it counts other failures.
 	LostWorkers int
-	// Consumer is the name that the server shows: by default host and process id.
+	// Consumer is the name that the server shows: by default host and process id, and a number if other workers run in the
+	// process. No two workers may share it.
 	Consumer string
 	// Logf gets what goes wrong. The default is log.Printf.
 	Logf func(format string, args ...interface{})
@@ -81,7 +80,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.Handler == nil || (w.Queue == nil) == (w.Family == nil) {
 		return errors.New("dq: a Worker needs a Handler, and a Queue or a Family")
 	}
-	return w.start(ctx).work()
+	r := w.start(ctx)
+	if r.Consumer == "" {
+		name, free := takeConsumerName()
+		defer free()
+		r.Consumer = name
+	}
+	return r.work()
 }
 
 // run is one call of Worker.Run.
@@ -117,9 +122,6 @@ func (w *Worker) start(ctx context.Context) *run {
 	if r.LostWorkers == 0 {
 		r.LostWorkers = 3
 	}
-	if r.Consumer == "" {
-		r.Consumer = ConsumerName()
-	}
 	if r.NoHeartbeats {
 		r.TimeLimit = r.Lease
 	}
@@ -136,15 +138,6 @@ func (w *Worker) start(ctx context.Context) *run {
 	r.free = make(chan struct{}, r.Concurrency)
 	r.release(r.Concurrency)
 	return r
-}
-
-// ConsumerName returns the name of this process for DQ.CONSUMERS.
-func ConsumerName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
 func (r *run) work() error {

@@ -405,3 +405,23 @@ func TestAUserWithoutTheRightToUnblockWaitsForTheBlock(t *testing.T) {
 func TestTheConsumerIsHostAndProcess(t *testing.T) {
 	equal(t, "process", strings.HasSuffix(dq.ConsumerName(), fmt.Sprint(":", os.Getpid())), true)
 }
+
+func TestTwoWorkersOfAProcessHaveTwoConsumerNames(t *testing.T) {
+	for run := 0; run < 2; run++ {
+		q := newQueue(t)
+		worker := dq.Worker{Queue: q, Handler: func(context.Context, *dq.Message) error { return nil }}
+		stops := []func() error{running(t, &worker), running(t, &worker)}
+		waitFor(t, "two fetches that wait", func() bool { return infoOf(t, q, "blocked-clients") == 2 })
+		consumers, err := q.Consumers(ctx)
+		must(t, err)
+		equal(t, "consumers", len(consumers), 2)
+		for _, one := range consumers {
+			// The names of workers that have ended are taken again.
+			suffix := strings.TrimPrefix(one.Name, dq.ConsumerName())
+			equal(t, one.Name, suffix == "" || suffix == ":2", true)
+		}
+		for _, stop := range stops {
+			must(t, stop())
+		}
+	}
+}

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+import redis
 from dqueue.testing import ManualQueue
 
 taskiq = pytest.importorskip("taskiq", reason="needs taskiq: pip install 'dq-queue[taskiq]'")
@@ -158,6 +159,65 @@ def test_a_listener_that_is_closed_gives_back_what_it_was_getting(run, q):
         assert [(record.state, record.attempt) for record in q.peek()] == [("ready", 0)]
 
     run(test, block=5000)
+
+
+def lose_a_fetch(broker):
+    """Lets the reply be lost that brings a message."""
+    execute = broker.client.execute_command
+
+    async def losing(*words):
+        reply = await execute(*words)
+        if words[0] == "DQ.MFETCH" and reply:
+            broker.client.execute_command = execute
+            raise redis.ConnectionError("reset")
+        return reply
+
+    broker.client.execute_command = losing
+
+
+def test_the_message_of_a_lost_reply_is_given_again(run, q):
+    done = []
+
+    async def test(broker):
+        await task_of(broker, done).kiq(1)
+        lose_a_fetch(broker)
+        # The clock of the queue stands still, so no lease ends.
+        await work(broker, lambda: done)
+
+    run(test)
+    assert (done, q.info()["delivered"], q.len()) == ([1], 1, 0)
+
+
+def test_a_listener_that_is_closed_gives_back_the_message_of_a_lost_reply(run, q):
+    async def test(broker):
+        lose_a_fetch(broker)
+        listening = broker.listen()
+        waiting = asyncio.create_task(anext(listening))
+        while not q.info()["blocked-clients"]:
+            await asyncio.sleep(0.01)
+        waiting.cancel()
+        await task_of(broker).kiq(1)
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert [(record.state, record.attempt) for record in q.peek()] == [("ready", 0)]
+
+    run(test, block=5000)
+
+
+def test_two_who_listen_have_two_names(run, q):
+    async def test(broker):
+        # Whoever listens later takes the name of one that has ended.
+        for _ in range(2):
+            listening = [broker.listen() for _ in range(2)]
+            waiting = [asyncio.create_task(anext(one)) for one in listening]
+            for n in range(2):
+                await task_of(broker).kiq(n)
+            await asyncio.wait(waiting)
+            assert {one.name for one in q.consumers()} == {broker.consumer_name, f"{broker.consumer_name}:2"}
+            for one in listening:
+                await one.aclose()
+
+    run(test)
 
 
 def test_the_server_fires_schedules(run, q):

@@ -78,6 +78,8 @@ class DqBroker(AsyncBroker):
         self.block = block
         self.consumer_name = consumer_name or worker_name()
         self.lost_workers = lost_workers
+        # The names of those who listen. A TOKEN repeats the last delivery of its consumer, so each has one of its own.
+        self._listening: set[str] = set()
         self._held: defaultdict[str, set[int]] = defaultdict(set)
         self._heartbeat: asyncio.Task[None] | None = None
         self._last_words = LastWords()
@@ -123,11 +125,15 @@ class DqBroker(AsyncBroker):
             self._heartbeat = asyncio.create_task(self._keep_leases())
         self._stopping.clear()
         self._last_words.end()
+        names = (self.consumer_name, *(f"{self.consumer_name}:{number}" for number in range(2, len(self._listening) + 2)))
+        consumer = next(name for name in names if name not in self._listening)
+        self._listening.add(consumer)
         fetching: asyncio.Task[Any] | None = None
+        token = uuid.uuid4().hex
         pauses_between = pauses()
         try:
             while True:
-                fetching = asyncio.create_task(self._fetch())
+                fetching = asyncio.create_task(self._fetch(consumer, token, self.block))
                 try:
                     # A fetch that was cancelled could lose the message that it has just got.
                     delivery = await asyncio.shield(fetching)
@@ -138,6 +144,7 @@ class DqBroker(AsyncBroker):
                     await asyncio.sleep(next(pauses_between))
                     continue
                 fetching = None
+                token = uuid.uuid4().hex
                 pauses_between = pauses()
                 if delivery is not None:
                     queue, id, receipt, payload = delivery
@@ -146,13 +153,13 @@ class DqBroker(AsyncBroker):
             self._last_words.begin()
             self._stopping.set()
             if fetching is not None:
-                await self._give_back(fetching)
+                await self._give_back(fetching, lambda: self._fetch(consumer, token, block=None))
+            self._listening.discard(consumer)
 
-    async def _fetch(self) -> tuple[str, str, int, bytes] | None:
-        reply = await self.client.execute_command(
-            *("DQ.MFETCH", len(self.queue_names), *self.queue_names, "COUNT", 1, "BLOCK", self.block),
-            *("LEASE", self.lease, "CONSUMER", self.consumer_name),
-        )
+    async def _fetch(self, consumer: str, token: str, block: int | None) -> tuple[str, str, int, bytes] | None:
+        # After a lost reply, the same token gets the same message.
+        options = words({"count": 1, "block": block, "lease": self.lease, "consumer": consumer, "token": token})
+        reply = await self.client.execute_command("DQ.MFETCH", len(self.queue_names), *self.queue_names, *options)
         if reply is None:
             return None
         queue, [[id, receipt, _attempt, payload]] = reply
@@ -184,19 +191,24 @@ class DqBroker(AsyncBroker):
 
         return ack
 
-    async def _give_back(self, fetching: asyncio.Task[Any]) -> None:
-        began = asyncio.get_running_loop().time()
-        try:
-            async with asyncio.timeout(self.block / 1000 + self._last_words.left):
-                delivery = await fetching
-            if delivery is not None:
-                queue, _id, receipt, _payload = delivery
-                self._held[queue].discard(receipt)
-                await self._call("DQ.NACK", queue, receipt, "SILENT")
-        except (redis.RedisError, OSError):
-            # A timeout is an OSError, too.
-            self._last_words.waited(asyncio.get_running_loop().time() - began)
-            logger.warning("the last message could not be given back: it comes back when its lease ends")
+    async def _give_back(self, fetching: Awaitable[Any], fetch_again: Callable[[], Awaitable[Any]]) -> None:
+        """Gives back what a fetch brings that is on its way. If its reply is lost, it is sent once more."""
+        now, waits = asyncio.get_running_loop().time, self.block / 1000
+        for again in (False, True):
+            began = now()
+            try:
+                async with asyncio.timeout(waits + self._last_words.left):
+                    delivery = await (fetch_again() if again else fetching)
+                if delivery is not None:
+                    queue, _id, receipt, _payload = delivery
+                    self._held[queue].discard(receipt)
+                    await self._call("DQ.NACK", queue, receipt, "SILENT")
+                return
+            except (redis.RedisError, OSError):
+                # A timeout is an OSError, too.
+                self._last_words.waited(now() - began)
+                waits = 0.0
+        logger.warning("the last message could not be given back: it comes back when its lease ends")
 
     async def _persist(self, *command: Word) -> Any:
         """Sends a command that may be repeated, and repeats it for ten seconds while the connection is down."""
