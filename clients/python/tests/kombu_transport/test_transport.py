@@ -188,6 +188,35 @@ def test_a_queue_that_the_server_has_lost_gets_its_options_again(url, dq_client)
     assert [record.reason for record in found.list("dead")] == ["timeouts"]
 
 
+@pytest.mark.parametrize("loss", ["FLUSHALL", "DEL"])
+def test_a_producer_reaches_the_queues_of_its_exchange_after_a_loss(connection, dq_client, loss):
+    news = Exchange("news", type="topic")
+    declared = Queue("found", news, routing_key="sport.#")(connection.default_channel)
+    declared.declare()
+    producer = Producer(connection.default_channel, exchange=news)
+    for number in range(2):
+        producer.publish(f"text {number}", routing_key="sport.chess")
+        assert Dq(dq_client, "found").len() == 1
+        # Whoever declares it again over the same connection finds it, too.
+        for _ in range(number):
+            declared.declare()
+        dq_client.execute_command(*([loss] if loss == "FLUSHALL" else [loss, "found", *dq_client.keys("_kombu*")]))
+    declared.declare()
+    with Connection(connection.as_uri()) as other:
+        Producer(other.default_channel, exchange=news).publish("text", routing_key="sport.go")
+    assert Dq(dq_client, "found").len() == 1
+
+
+def test_a_deleted_queue_is_not_bound_again(connection, dq_client):
+    news = Exchange("news", type="topic")
+    queues = [Queue(name, news, routing_key="#")(connection.default_channel) for name in ("found", "kept")]
+    for queue in queues:
+        queue.declare()
+    queues[0].delete()
+    Producer(connection.default_channel, exchange=news).publish("text", routing_key="sport.go")
+    assert (dq_client.exists("found"), Dq(dq_client, "kept").len()) == (0, 1)
+
+
 def test_a_fanout_reaches_all_its_queues(url, connection, dq_client):
     exchange = Exchange("news", type="fanout")
     received = []
@@ -246,6 +275,10 @@ def test_a_batch_of_publications_is_sent_at_its_end(connection, q):
         producer.publish("b", routing_key="jobs", priority=1)
         assert q.len() == 0
     assert [record.priority for record in q.peek(10)] == [0, 1]
+    q.client.flushall()
+    with producer.batch():
+        producer.publish("c", routing_key="jobs")
+    assert (q.len(), q.info()["deadcount"]) == (1, 10_000)
 
 
 def test_keys_have_the_global_prefix(url, dq_client):

@@ -118,7 +118,11 @@ class Channel(FetchingChannel):
             commands.append(("PEXPIRE", queue, self._expires[queue]))
         batch = kwargs.get("_publish_batch")
         if batch is not None:
-            self._ensure(queue)
+            # A batch is short, so what has made the queue once is enough.
+            made = vars(batch).setdefault("queues_made", set())
+            if queue not in made and self._is_lasting(queue):
+                self._call_creating(queue, [])
+                made.add(queue)
             for words in commands:
                 batch.add("execute_command", *words)
         elif self._is_lasting(queue):
@@ -280,6 +284,27 @@ class Channel(FetchingChannel):
                 # What the program has set takes effect at its next start. The defaults are left to DQ.ALTER.
                 self.call("DQ.ALTER", *self._creating(queue)[1:])
         self._created.add(queue)
+
+    def queue_bind(
+        self, queue: str, exchange: str | None = None, routing_key: str = "", arguments: Any = None, **kwargs: Any
+    ) -> None:
+        exchange = exchange or "amq.direct"
+        # kombu leaves it out then, but the server may have lost it.
+        is_again = self.state.has_binding(queue, exchange, routing_key)
+        super().queue_bind(queue, exchange, routing_key, arguments, **kwargs)
+        if is_again:
+            self._queue_bind(exchange, *self.typeof(exchange).prepare_bind(queue, exchange, routing_key, arguments))
+
+    def get_table(self, exchange: str) -> list[Any]:
+        """Returns the bindings of an exchange. Those of this connection that the server has lost are made again."""
+        table: list[Any] = super().get_table(exchange)
+        there = {(binding[0], binding[2]) for binding in table}
+        for routing_key, pattern, queue in self.state.exchanges.get(exchange, {}).get("table", ()):
+            is_lost = (routing_key or "", queue) not in there and self.state.has_binding(queue, exchange, routing_key)
+            if is_lost and self._is_lasting(queue):
+                self._queue_bind(exchange, routing_key, pattern, queue)
+                table.append((routing_key or "", pattern or "", queue))
+        return table
 
     def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
         super()._queue_bind(exchange, routing_key, pattern, queue)
