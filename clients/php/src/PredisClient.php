@@ -21,7 +21,24 @@ final class PredisClient implements Client
 
     public function call(string $key, array $words, bool $waits = false): mixed
     {
-        return Signals::hold(fn (): mixed => $this->run($words));
+        return Signals::hold(fn (): mixed => self::undisturbed(fn (): mixed => $this->run($words)));
+    }
+
+    /**
+     * Keeps what PHP says of a broken connection from an application's error handler. One that throws (Laravel's does) would
+     * end the command where Predis is about to make an exception of it, and leave the dead connection in place.
+     */
+    private static function undisturbed(\Closure $command): mixed
+    {
+        $others = set_error_handler(static function (int $level, string $text, mixed ...$rest) use (&$others): mixed {
+            $isOfAStream = preg_match('/^(fwrite|fread|fgets|stream_\w+)\(\)/', $text) === 1;
+            return $isOfAStream ? true : ($others === null ? false : $others($level, $text, ...$rest));
+        });
+        try {
+            return $command();
+        } finally {
+            restore_error_handler();
+        }
     }
 
     private function run(array $words): mixed
@@ -32,6 +49,10 @@ final class PredisClient implements Client
         } catch (ServerException $thrown) {
             throw new ServerError($thrown->getMessage(), 0, $thrown);
         } catch (CommunicationException $thrown) {
+            throw new ConnectionError($thrown->getMessage(), 0, $thrown);
+        } catch (\RuntimeException $thrown) {
+            // Predis 3.0 throws one if the server has closed the connection, and keeps it.
+            $this->redis->disconnect();
             throw new ConnectionError($thrown->getMessage(), 0, $thrown);
         }
         if ($reply instanceof ErrorInterface) {
@@ -45,6 +66,10 @@ final class PredisClient implements Client
     {
         $connection = $this->redis->getConnection();
         $resource = $connection instanceof NodeConnectionInterface ? $connection->getResource() : null;
+        if (is_object($resource)) {
+            // Predis 3 has a stream of PSR-7 around it, which tells it to nobody.
+            $resource = (fn (): mixed => $this->stream ?? null)->call($resource);
+        }
         if (is_resource($resource)) {
             stream_set_timeout($resource, (int) $seconds, (int) (fmod($seconds, 1) * 1e6));
         }
