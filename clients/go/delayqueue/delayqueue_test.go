@@ -214,6 +214,27 @@ func TestATTLMakesAMessageDead(t *testing.T) {
 	equal(t, "the TTL of another one", record.State, dq.Ready)
 }
 
+func TestAMessageNeedsNothingThatItsQueueHasLost(t *testing.T) {
+	q := newQueue(t).WithDefaultRetryCount(7)
+	cli := connect(t)
+	inner := dq.NewQueue(cli, "dp:"+t.Name())
+	for range make([]int, 2) {
+		for _, retries := range []int{7, 2, -1} {
+			var opts []interface{}
+			if retries != 7 {
+				opts = append(opts, delayqueue.WithRetryCount(retries))
+			}
+			info, err := q.SendDelayMsgV2("x", 0, opts...)
+			must(t, err)
+			record, err := inner.Get(ctx, info.ID())
+			must(t, err)
+			equal(t, "retries", record.RetriesLeft, retries)
+		}
+		_, err := cli.Do("DEL", "dp:"+t.Name())
+		must(t, err)
+	}
+}
+
 func TestTheKeyOfAQueue(t *testing.T) {
 	cli := connect(t)
 	for key, opts := range map[string][]interface{}{

@@ -132,6 +132,19 @@ each('a service that closes lets its handlers finish', async ({ queue }) => {
   client.close();
 });
 
+each('a request needs nothing that its queue has lost', async ({ client: redis, queue }) => {
+  const app = await shop(queue, { double: [MessagePattern('double'), (n) => 2 * n] });
+  const client = new DqClient({ source: queue });
+  for (const n of [1, 2]) {
+    // The record with the answer is there although the queue keeps none by itself.
+    assert.equal(await firstValueFrom(client.send('double', n)), 2 * n);
+    assert.equal((await queue.info()).finished, 1);
+    await redis.del(queue.name);
+  }
+  await app.close();
+  client.close();
+});
+
 each('a family carries requests and events', async ({ client: redis }) => {
   const family = new Family(redis, newName(), 4);
   const app = await shop(family, { double: [MessagePattern('double'), (n) => 2 * n] });

@@ -1,11 +1,14 @@
 """Nothing hangs on what a process remembers: the settings of a driver's queues after FLUSHALL, DEL and a new start."""
 
+import asyncio
 import importlib.util
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from dqueue import Queue
+
+from tests.harness.server import wait_for
 
 WEEK = 7 * 24 * 3_600_000
 
@@ -19,7 +22,7 @@ class Driver:
     default: dict[str, int]
     """What DQ.INFO shows where nothing is set."""
     setting: Any
-    """Makes the settings under which DQ.INFO shows this number as deadretain."""
+    """Makes the settings under which DQ.INFO shows this number as deadretain. None: all settings come with each message."""
 
 
 def celery(url, settings):
@@ -71,12 +74,24 @@ def _nothing():
     pass
 
 
+def taskiq(url, settings):
+    from dqueue.taskiq import DqBroker
+    from taskiq.kicker import AsyncKicker
+
+    loop = asyncio.new_event_loop()
+    broker = DqBroker(url, "lasting", **settings)
+    return lambda: loop.run_until_complete(AsyncKicker("task", broker, {}).kiq())
+
+
 DRIVERS = {
     celery: Driver("celery", "lasting", {"deadretain": WEEK, "deadcount": 10_000}, lambda n: {"queue_options": {"DEADRETAIN": n}}),
     celery_with_one_connection: Driver("celery", "lasting", {"deadretain": WEEK}, lambda n: {"queue_options": {"DEADRETAIN": n}}),
     dramatiq: Driver("dramatiq", ":lasting", {"deadretain": WEEK}, lambda n: {"dead_message_ttl": n}),
     django: Driver("django", "default", {"deadretain": WEEK, "retain": WEEK // 7}, lambda n: {"dead_retain": n}),
+    taskiq: Driver("taskiq", "lasting", {}, None),
 }
+LOSSES = pytest.mark.parametrize("loss", [("FLUSHALL",), ("DEL",)], ids=str)
+MAKING = pytest.mark.parametrize("driver", [one for one in DRIVERS if DRIVERS[one].setting], indirect=True, ids=lambda one: one.__name__)
 
 
 @pytest.fixture(params=DRIVERS, ids=lambda start: start.__name__)
@@ -93,7 +108,30 @@ def _has_tasks(module):
     return module != "django" or any(importlib.util.find_spec(name) for name in ("django.tasks", "django_tasks"))
 
 
-@pytest.mark.parametrize("loss", [("FLUSHALL",), ("DEL",)], ids=str)
+def lose(client, loss, key):
+    client.execute_command(*loss, *([key] if loss == ("DEL",) else []))
+
+
+@LOSSES
+def test_the_limit_of_lost_workers_comes_with_each_message(driver, dq_client, loss):
+    driver, start, _ = driver
+    queue = Queue(dq_client, driver.key)
+    # A changed one takes effect at the next start.
+    for limit in (2, 1):
+        send = start(lost_workers=limit)
+        send()
+        lose(dq_client, loss, driver.key)
+        send()
+        for _ in range(limit):
+            assert queue.len("dead") == 0
+            queue.touch(1, *queue.fetch(consumer="lost"))
+            wait_for(lambda: queue.len("running") == 0)
+        assert [record.reason for record in queue.list("dead")] == ["timeouts"]
+        lose(dq_client, loss, driver.key)
+
+
+@MAKING
+@LOSSES
 def test_the_next_message_makes_the_queue_with_its_settings_again(driver, dq_client, loss):
     driver, start, shows = driver
     for settings, expected in [({}, driver.default), (driver.setting(4321), {"deadretain": 4321})]:
@@ -102,9 +140,10 @@ def test_the_next_message_makes_the_queue_with_its_settings_again(driver, dq_cli
             send()
             for name, value in expected.items():
                 assert shows(name) == value
-            dq_client.execute_command(*loss, *([driver.key] if loss == ("DEL",) else []))
+            lose(dq_client, loss, driver.key)
 
 
+@MAKING
 def test_a_changed_setting_takes_effect_at_the_next_start(driver):
     driver, start, shows = driver
     for number in (5000, 6000):
@@ -112,6 +151,7 @@ def test_a_changed_setting_takes_effect_at_the_next_start(driver):
         assert shows("deadretain") == number
 
 
+@MAKING
 def test_what_is_not_set_is_left_to_alter(driver, dq_client):
     driver, start, shows = driver
     start()()

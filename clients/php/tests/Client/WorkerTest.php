@@ -100,6 +100,49 @@ final class WorkerTest extends TestCase
         $this->assertSame([0, 0], [$this->queue->get('b')['attempt'], $this->queue->get('b')['failures']]);
     }
 
+    public function testAWorkerThatStopsFetchesNothingThatItHasGivenBack(): void
+    {
+        $this->send('a', 'b', 'c', 'd');
+        Server::redis()->rawCommand('CONFIG', 'RESETSTAT');
+        $delivered = $this->queue->info()['delivered'];
+        // It stops by itself, with messages that it has not begun, and with one that it has failed.
+        (new Worker($this->queue, fn () => throw new \DomainException('wrong'), count: 3, maxMessages: 1))->run();
+        $this->assertSame([1, 3], [$this->calls('fetch'), $this->queue->info()['delivered'] - $delivered]);
+        $this->assertSame([4, 0], [$this->queue->len(), $this->queue->len('running')]);
+    }
+
+    public function testAWorkerThatStopsWhileAFetchIsLostGivesBackWhatItBringsAndFetchesNoMore(): void
+    {
+        $this->send('a');
+        $client = new class ($this->queue->client) implements Client {
+            public ?Worker $worker = null;
+            public int $fetches = 0;
+
+            public function __construct(private Client $real)
+            {
+            }
+
+            public function call(string $key, array $words, bool $waits = false): mixed
+            {
+                $reply = $this->real->call($key, $words, $waits);
+                if ($words[0] === 'DQ.FETCH' && ++$this->fetches === 1) {
+                    $this->worker->stop();
+                    throw new ConnectionError('lost');
+                }
+                return $reply;
+            }
+
+            public function readTimeout(): float
+            {
+                return 10.0;
+            }
+        };
+        $client->worker = new Worker(new Queue($client, 'q'), fn () => throw new \LogicException('it was begun'));
+        $client->worker->run();
+        $record = $this->queue->get('a');
+        $this->assertSame([2, 'ready', 0, 0], [$client->fetches, $record['state'], $record['attempt'], $record['failures']]);
+    }
+
     public function testSigtermEndsAWaitingWorkerAndLetsARunningHandlerFinish(): void
     {
         $program = function (\Redis $redis, Queue $queue): void {

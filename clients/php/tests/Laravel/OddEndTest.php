@@ -66,6 +66,35 @@ final class OddEndTest extends AppTestCase
 
     /** @dataProvider drivers */
     #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
+    public function testAJobNeedsNothingThatItsQueueHasLost(string $driver): void
+    {
+        $losses = [
+            fn () => Server::redis()->flushAll(),
+            fn () => $this->queue->getConnection()->command('del', [$this->queue->getQueue(null)]),
+        ];
+        foreach ($losses as $n => $lose) {
+            // Another limit holds from the next start.
+            $limit = 2 - $n;
+            $this->start($driver, ['lost_workers' => $limit]);
+            $this->queue->push(new Note('lost'));
+            $lose();
+            $this->assertSame(0, $this->queue->size());
+            $this->queue->push(new Note('killer'));
+            [$record] = iterator_to_array($this->queue->on(null)->list('ready'), false);
+            $this->assertSame(-1, $record['retries-left']);
+            for ($lost = 0; $lost < $limit; $lost++) {
+                $job = $this->queue->pop();
+                $this->assertNotNull($job);
+                $this->queue->extend($job->message(), 1);
+                Server::until(fn () => $this->queue->reservedSize() === 0, 'the end of the lease');
+            }
+            $this->work('default', ['maxTries' => 0]);
+            $this->assertSame([[], 0], [Note::$seen, $this->queue->size()]);
+        }
+    }
+
+    /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAJobThatIsOnlyReleasedIsNotGivenUp(string $driver): void
     {
         $this->start($driver, ['lost_workers' => 2]);

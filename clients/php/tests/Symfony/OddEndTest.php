@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Dq\Tests\Symfony;
 
+use Dq\Symfony\DqReceivedStamp;
 use Dq\Symfony\DqTransport;
 use Dq\Symfony\DqTransportFactory;
 use Dq\Tests\Program;
@@ -77,6 +78,29 @@ final class OddEndTest extends TestCase
         $this->assertSame([0, 'next'], self::consume('echo $message->text;', $short));
         [$record] = iterator_to_array($transport->queue()->list('dead'));
         $this->assertSame(['given up: 3 consumers were lost with it', 'rejected'], [$record['error'], $record['reason']]);
+    }
+
+    public function testAMessageNeedsNothingThatItsQueueHasLost(): void
+    {
+        $losses = [fn () => Server::redis()->flushAll(), fn () => Server::redis()->del('q')];
+        foreach ($losses as $n => $lose) {
+            // Another limit holds from the next start.
+            $limit = 2 - $n;
+            $transport = self::transport("lost_workers=$limit");
+            $transport->setup();
+            $transport->send(new Envelope(new Text('lost')));
+            $lose();
+            $transport->send(new Envelope(new Text('killer')));
+            [$record] = iterator_to_array($transport->queue()->list('ready'), false);
+            $this->assertSame(-1, $record['retries-left']);
+            for ($lost = 0; $lost < $limit; $lost++) {
+                [$envelope] = $transport->get();
+                $transport->queue()->touch(1, $envelope->last(DqReceivedStamp::class)->receipt);
+                Server::until(fn () => $transport->queue()->len('running') === 0, 'the end of the lease');
+            }
+            $this->assertSame([], $transport->get());
+            $this->assertSame([0, 1], [$transport->getMessageCount(), $transport->queue()->len('dead')]);
+        }
     }
 
     public function testTheLimitOfLostConsumersIsAnOption(): void

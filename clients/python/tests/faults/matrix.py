@@ -24,7 +24,7 @@ def most_runs(scene, fault):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*FAULTS, "emptied", "deleted"])
 def test_idle(scene, fault):
     scene.wait_idle()
     scene.strike(fault)
@@ -50,16 +50,21 @@ def test_fetching(scene, fault):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*FAULTS, "emptied", "deleted"])
 def test_running(scene, fault):
-    id = scene.send(LASTS[fault] + 1.5)
+    id = scene.send(LASTS.get(fault, 0.0) + 1.5)
     scene.wait_begun(id)
     # Until Celery knows of the begin, it takes the task for one that has not begun.
     time.sleep(0.2)
     scene.strike(fault)
-    scene.wait_done(id, SLACK)
-    time.sleep(0.2)
-    assert scene.runs(id)["begin"] <= most_runs(scene, fault)
+    if fault in LASTS:
+        scene.wait_done(id, SLACK)
+        time.sleep(0.2)
+        assert scene.runs(id)["begin"] <= most_runs(scene, fault)
+    # The worker goes on, also if the queue of its message is gone.
+    following = scene.send()
+    scene.wait_done(following, SLACK)
+    assert scene.runs(following)["begin"] == 1
 
 
 @pytest.mark.slow
