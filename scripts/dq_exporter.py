@@ -141,6 +141,12 @@ def queue_metrics(page: Page, info: dict, held: int, **at) -> None:
     page.gauge("dq_queue_paused", "1 while the queue is paused", int(info["paused"]), **at)
     page.gauge("dq_queue_closed", "1 while the queue takes no new messages", int(info["sends"] == "OFF"), **at)
     page.gauge("dq_queue_breakers_open", "Groups whose breaker is open", info["breakers-open"], **at)
+    moved = info.get("deadto-moved", 0)
+    page.counter("dq_queue_deadto_moved_total", "Dead messages that went to the queue of DEADTO", moved, **at)
+    stuck = int(info.get("deadto-error") is not None)
+    page.gauge("dq_queue_deadto_stuck", "1 while dead messages cannot go to the queue of DEADTO", stuck, **at)
+    stopped = int(info.get("events-error") is not None)
+    page.gauge("dq_queue_events_stopped", "1 while nothing can be added to the stream of EVENTS", stopped, **at)
     if info["maxlen"]:
         page.gauge("dq_queue_max_messages", "MAXLEN, where it is set", info["maxlen"], **at)
     for name, help in TOTALS.items():

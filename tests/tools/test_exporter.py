@@ -75,6 +75,23 @@ def test_the_metrics_are_the_figures_of_the_server_its_queues_and_families(expor
     assert {dict(labels)["queue"] for metric, labels in metrics if metric == "dq_queue_paused"} == {"work"}
 
 
+def test_what_cannot_go_where_it_should_is_a_metric(exporter, client):
+    do = client.execute_command
+    do("DQ.CREATE", "work", "RETRIES", 0, "DEADTO", "lost", "retries", "EVENTS", "events")
+    for key in ("lost", None):
+        if key is None:
+            client.delete("lost")
+            client.set("lost", "x")
+            client.delete("events")
+            client.set("events", "x")
+        do("DQ.SEND", "work", "x")
+        do("DQ.NACK", "work", do("DQ.FETCH", "work")[0][1])
+        metrics = exporter().metrics()
+        labels = (("db", "0"), ("queue", "work"))
+        names = ("dq_queue_deadto_moved_total", "dq_queue_deadto_stuck", "dq_queue_events_stopped")
+        assert [metrics[name, labels] for name in names] == ([1, 0, 0] if key else [1, 1, 1])
+
+
 def test_queues_are_found_in_every_database_and_may_have_any_name(exporter, client, server):
     name = b'odd "name"\\\n\xff'
     client.execute_command("DQ.SEND", name, "x")
