@@ -82,7 +82,8 @@ pub fn limits(limits: &(Vec<Limit>, bool), now: Millis) -> Markup {
                                     @match one.next_free {
                                         Some(at) if at > now => (time(Some(at), now)),
                                         Some(_) => "now",
-                                        None => "when another message ends",
+                                        None if one.running > 0 => "when another message ends",
+                                        None => "",
                                     }
                                 }
                             }
