@@ -44,6 +44,7 @@ def test_a_message_is_sent_fetched_and_acked(q):
     assert q.wait(id, 1000) == ("finished", "sent")
     assert q.info()["acked"] == 1 and q.info()["paused"] is False
     assert q.info()["backoff"] == "EXP 100"
+    assert q.do("LEN", "finished") == 1
     assert q.get("nobody") is None and q.explain("nobody") is None and q.wait("nobody", 10) is None
 
 

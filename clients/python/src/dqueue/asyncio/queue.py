@@ -1,8 +1,10 @@
 """A queue on the server, with a coroutine for each command. The twin of `dqueue.queue`."""
 
+from typing import Any
+
 from dqueue.asyncio.caller import Caller, listed, one, several
 from dqueue.connection import AsyncClient
-from dqueue.options import Millis
+from dqueue.options import Millis, Word, encode
 from dqueue.verbs import QueueVerbs
 
 
@@ -25,6 +27,10 @@ class Queue(Caller):
 
     def __repr__(self) -> str:
         return f"Queue({self.key!r})"
+
+    async def do(self, verb: str, *words: Word) -> Any:
+        """Runs any other command of this queue: `do("LEN", "dead")` is DQ.LEN key dead. Returns what redis-py makes of the reply."""
+        return await self.client.execute_command(f"DQ.{verb}", encode(self.key), *words)
 
     # ---- what `QueueVerbs` explains
 
