@@ -78,6 +78,7 @@ OVER_GROUPS += [Comparison(BASELINE_GROUPS, "send"), Comparison(BASELINE_GROUPS,
 GROUPS_SECTION = "Groups against no groups and against a stream a group, server CPU a message"
 
 COSTLESS = [Comparison(f"{verb}-beside", verb, 1.1) for verb in ("send", "fetch-ack")]
+COSTLESS += [Comparison("fetch-ack-limits", "fetch-ack", 1.1), Comparison("ack-send-events", "ack-send", 2.0)]
 GOES_ON = Comparison("acksend", "ack-send", 1.15, without="fetch")
 
 LOGGED = [

@@ -91,6 +91,23 @@ def fill_beside(to_fetch):
     return prepare
 
 
+def fill_with_events(bench, server, messages):
+    server.client.execute_command("DQ.CREATE", "q", "EVENTS", "events")
+    fill_queue(bench, server, messages)
+
+
+def fill_behind_limits(bench, server, messages):
+    """Fills the queue with as many full limits as there may be groups, a message that waits for each, and what can be fetched."""
+    limits = bench.scaled(MANY_GROUPS)
+    server.client.execute_command("DQ.LIMIT", "q", "full-*", "CONCURRENCY", 1)
+    for _ in ("one that runs", "one that waits"):
+        fill(bench, server, f"DQ.SEND q {{payload}} LIMITS 1 full-{{seq:{limits}}}", limits)
+        fill(bench, server, "DQ.FETCH q COUNT 100 LEASE 86400000", limits, batch=100, pipeline=1)
+    if server.client.execute_command("DQ.LEN", "q", "running") != limits:
+        raise RuntimeError("not every limit is full")
+    fill_queue(bench, server, messages)
+
+
 def group_options(groups):
     # Thousands of fetches are in flight. With fewer groups than that and one lease for each of them, most replies would
     # be empty.
@@ -213,8 +230,24 @@ GOING_ON = [
     ),
 ]
 
-# The same commands in a queue in which very many others stand and wait.
+# The same commands in a queue with EVENTS, and in those in which very many others stand and wait.
 BESIDE = [
+    Workload(
+        "ack-send-events",
+        "FETCH, ACK, SEND with EVENTS",
+        [*FETCH_ACK, Step("DQ.SEND q {payload}")],
+        prepare=fill_with_events,
+        pipelines=(64,),
+    ),
+    Workload(
+        "fetch-ack-limits",
+        f"FETCH, ACK: two commands, beside {MANY_GROUPS:,} full limits",
+        FETCH_ACK,
+        prepare=fill_behind_limits,
+        pipelines=(64,),
+    ),
+]
+BESIDE += [
     Workload(
         f"{name}-beside",
         f"{title}, beside 1M snoozed and {MANY_GROUPS:,} open breakers",

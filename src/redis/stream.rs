@@ -4,9 +4,62 @@
 //! an id never comes from the clock of a server.
 
 use super::{raw, Context, Name, WrongType};
-use std::ffi::CStr;
+use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::os::raw::{c_int, c_long};
 use std::ptr;
+
+/// A value of an entry.
+#[derive(Debug, Clone, Copy)]
+pub enum Value<'a> {
+    /// One of a few that are known beforehand.
+    Known(&'static str),
+    /// Any bytes.
+    Bytes(&'a [u8]),
+    /// A number, which is written in decimal.
+    Number(u64),
+}
+
+thread_local! {
+    /// Strings of the server of what is known beforehand, by its address. Each is made when it is
+    /// first used, and kept: there are some dozens, and an entry needs up to nine.
+    static KNOWN: RefCell<Vec<(*const u8, *mut raw::RedisModuleString)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The server's string of a text that is known beforehand.
+fn known(text: &'static str) -> *mut raw::RedisModuleString {
+    KNOWN.with_borrow_mut(|known| {
+        if let Some((_, string)) = known.iter().find(|(of, _)| *of == text.as_ptr()) {
+            return *string;
+        }
+        let string = string(text.as_bytes());
+        known.push((text.as_ptr(), string));
+        string
+    })
+}
+
+/// A new string of the server. It is ours until we free it.
+fn string(bytes: &[u8]) -> *mut raw::RedisModuleString {
+    // SAFETY: a string needs no context, and the server copies the bytes.
+    unsafe {
+        api!(RedisModule_CreateString(
+            ptr::null_mut(),
+            bytes.as_ptr().cast(),
+            bytes.len()
+        ))
+    }
+}
+
+/// A new string of the server with a number in decimal.
+fn of_number(number: u64) -> *mut raw::RedisModuleString {
+    // SAFETY: a string needs no context.
+    unsafe {
+        api!(RedisModule_CreateStringFromLongLong(
+            ptr::null_mut(),
+            i64::try_from(number).unwrap_or(i64::MAX)
+        ))
+    }
+}
 
 /// The id of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -167,7 +220,7 @@ impl Stream<'_> {
 
     /// Adds an entry whose id begins with `ms`, or with a later time where the stream is ahead.
     /// Returns whether it could be added: a stream may have given out its last id.
-    pub fn add(&mut self, ms: u64, fields: &[(&CStr, &[u8])]) -> bool {
+    pub fn add(&mut self, ms: u64, fields: &[(&'static str, Value<'_>)]) -> bool {
         if self.try_add(ms, fields) {
             return true;
         }
@@ -179,27 +232,28 @@ impl Stream<'_> {
         self.try_add(ms, fields)
     }
 
-    fn try_add(&mut self, ms: u64, fields: &[(&CStr, &[u8])]) -> bool {
+    fn try_add(&mut self, ms: u64, fields: &[(&'static str, Value<'_>)]) -> bool {
         let id = self.last.next(ms);
         let mut given = raw::RedisModuleStreamID {
             ms: id.ms,
             seq: id.seq,
         };
-        let string = |bytes: &[u8]| {
-            // SAFETY: a string without a context is ours until we free it.
-            unsafe {
-                api!(RedisModule_CreateString(
-                    ptr::null_mut(),
-                    bytes.as_ptr().cast(),
-                    bytes.len()
-                ))
-            }
-        };
-        let pairs = fields.iter();
-        let mut words: Vec<_> = pairs
-            .flat_map(|(name, value)| [string(name.to_bytes()), string(value)])
-            .collect();
-        // SAFETY: the key is open for writing; the server copies the strings, which are freed once.
+        let mut words = SmallVec::<[_; 18]>::new();
+        let mut made = SmallVec::<[_; 9]>::new();
+        for (name, value) in fields {
+            let value = match *value {
+                Value::Known(text) => {
+                    words.extend([known(name), known(text)]);
+                    continue;
+                }
+                Value::Bytes(bytes) => string(bytes),
+                Value::Number(number) => of_number(number),
+            };
+            made.push(value);
+            words.extend([known(name), value]);
+        }
+        // SAFETY: the key is open for writing; the server copies the strings, and those that were made
+        // for this entry are freed once.
         let added = unsafe {
             let added = api!(RedisModule_StreamAdd(
                 self.key,
@@ -208,7 +262,7 @@ impl Stream<'_> {
                 words.as_mut_ptr(),
                 fields.len() as i64
             ));
-            for word in words {
+            for word in made {
                 api!(RedisModule_FreeString(ptr::null_mut(), word));
             }
             added == raw::REDISMODULE_OK as c_int

@@ -4,11 +4,12 @@
 //! the order in which it applies changes. Ids follow from the times of the transitions and from what
 //! is in the stream, so all servers have the same entries.
 
-use crate::redis::stream::Stream;
+use crate::redis::stream::{Stream, Value};
 use crate::redis::{Context, Name, OwnedName};
 use dq_queue::family::slot_of_key;
 use dq_queue::transition::Transition;
 use dq_queue::Queue;
+use smallvec::SmallVec;
 
 /// Transitions for the event stream of a queue.
 pub struct Entries {
@@ -85,21 +86,24 @@ fn error_of_name(ctx: &Context, key: &[u8], stream: &[u8]) -> Option<&'static st
 
 /// Adds one transition as an entry. Returns whether it could be added.
 fn add(stream: &mut Stream<'_>, one: &Transition) -> bool {
-    let numbers = [one.at, one.attempt.into(), one.delay.unwrap_or(0)];
-    let [at, attempt, delay] = numbers.map(|number| number.to_string());
+    let id = (!one.id.is_empty()).then_some(Value::Bytes(&one.id));
+    let attempt = (one.attempt > 0).then_some(Value::Number(one.attempt.into()));
     let fields = [
-        (c"event", Some(one.kind.name().as_bytes())),
-        (c"id", Some(&*one.id).filter(|id| !id.is_empty())),
-        (c"at", Some(at.as_bytes())),
-        (c"group", one.group.as_deref()),
-        (c"type", one.label.as_deref()),
-        (c"attempt", (one.attempt > 0).then_some(attempt.as_bytes())),
-        (c"consumer", one.consumer.as_deref()),
-        (c"reason", one.reason.map(|reason| reason.name().as_bytes())),
-        (c"delay", one.delay.map(|_| delay.as_bytes())),
+        ("event", Some(Value::Known(one.kind.name()))),
+        ("id", id),
+        ("at", Some(Value::Number(one.at))),
+        ("group", one.group.as_deref().map(Value::Bytes)),
+        ("type", one.label.as_deref().map(Value::Bytes)),
+        ("attempt", attempt),
+        ("consumer", one.consumer.as_deref().map(Value::Bytes)),
+        (
+            "reason",
+            one.reason.map(|reason| Value::Known(reason.name())),
+        ),
+        ("delay", one.delay.map(Value::Number)),
     ];
     let given = fields.into_iter();
-    let given: Vec<_> = given
+    let given: SmallVec<[_; 9]> = given
         .filter_map(|(name, value)| Some((name, value?)))
         .collect();
     stream.add(one.at, &given)
