@@ -13,7 +13,7 @@ final class Held
     /** For how many ms a process that ends repeats a command to a server that does not answer. */
     private const LAST_WORDS = 1_500;
 
-    /** @var array<string, array{string, int}> key and receipt */
+    /** @var array<string, array{string, int, bool}> key, receipt, and whether a handler has begun */
     private array $held = [];
     private ?\Closure $unwatch = null;
 
@@ -22,9 +22,9 @@ final class Held
     {
     }
 
-    public function add(string $key, int $receipt): void
+    public function add(string $key, int $receipt, bool $isBegun = true): void
     {
-        $this->held["$receipt $key"] = [$key, $receipt];
+        $this->held["$receipt $key"] = [$key, $receipt, $isBegun];
         $this->unwatch ??= ProcessEnd::watch($this->leave(...));
     }
 
@@ -40,8 +40,8 @@ final class Held
     private function leave(string $how): void
     {
         $client = ($this->connect)();
-        foreach ($this->held as [$key, $receipt]) {
-            $words = ['DQ.NACK', $key, $receipt, ...Words::of(Outcome::failed($how))];
+        foreach ($this->held as [$key, $receipt, $isBegun]) {
+            $words = ['DQ.NACK', $key, $receipt, ...Words::of($isBegun ? Outcome::failed($how) : ['silent' => true])];
             Retrying::call($client, $key, $words, self::LAST_WORDS);
         }
     }

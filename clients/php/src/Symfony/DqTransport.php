@@ -51,6 +51,8 @@ final class DqTransport implements
     /** The states of messages that wait, the next ones first. */
     private const WAITING = ['ready', 'blocked', 'retry', 'delayed'];
     private const TYPE_LENGTH = 1024;
+    /** The most messages of one fetch: a FETCH with TOKEN takes no more. */
+    private const MOST = 1000;
 
     private SerializerInterface $serializer;
     private Held $held;
@@ -85,13 +87,14 @@ final class DqTransport implements
 
     // ---- receiving --------------------------------------------------------------------------------------------------
 
-    public function get(): iterable
+    /** @param int $fetchSize how many messages at most: `messenger:consume --fetch-size`, since Symfony 8.1 */
+    public function get(int $fetchSize = 1): iterable
     {
-        return $this->getFromQueues([$this->settings->queue]);
+        return $this->getFromQueues([$this->settings->queue], $fetchSize);
     }
 
-    /** Takes a message from the first of these queues that has one; waits on all of them at once. */
-    public function getFromQueues(array $queueNames): iterable
+    /** Takes messages from the first of these queues that has one; waits on all of them at once. */
+    public function getFromQueues(array $queueNames, int $fetchSize = 1): iterable
     {
         $queues = array_values($queueNames);
         $words = count($queues) === 1
@@ -99,6 +102,7 @@ final class DqTransport implements
             : ['DQ.MFETCH', count($queues), ...$queues, 'WITHMETA'];
         $waits = $this->settings->block > 0;
         array_push($words, ...Words::of([
+            'count' => $fetchSize > 1 ? min($fetchSize, self::MOST) : null,
             'lease' => $this->settings->lease,
             'consumer' => $this->settings->consumer,
             'block' => $waits ? $this->settings->block : null,
@@ -112,8 +116,35 @@ final class DqTransport implements
             }
             return $reply ? Message::all(...Reply::pair($reply), hasMeta: true) : [];
         });
-        $kept = array_filter($messages, fn (Message $message): bool => !$this->isGivenUp($message));
-        return array_map($this->received(...), array_values($kept));
+        $kept = array_values(array_filter($messages, fn (Message $message): bool => !$this->isGivenUp($message)));
+        return count($kept) > 1 ? $this->oneByOne($kept) : array_map($this->received(...), $kept);
+    }
+
+    /**
+     * Gives out messages one after the other. A consumer that stops gives back those that it has not begun, as if they had
+     * not been delivered.
+     *
+     * @param list<Message> $messages
+     */
+    private function oneByOne(array $messages): \Generator
+    {
+        foreach ($messages as $message) {
+            $this->held->add($message->queue, $message->receipt, false);
+        }
+        try {
+            while ($messages !== []) {
+                yield $this->received(array_shift($messages));
+            }
+        } finally {
+            foreach ($messages as $message) {
+                $this->held->remove($message->queue, $message->receipt);
+                try {
+                    $this->repeat(fn () => $this->queue($message->queue)->nack($message, ['silent' => true]));
+                } catch (TransportException) {
+                    // It comes back when its lease ends.
+                }
+            }
+        }
     }
 
     public function ack(Envelope $envelope): void

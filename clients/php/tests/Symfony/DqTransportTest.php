@@ -164,6 +164,41 @@ final class DqTransportTest extends TestCase
         $this->assertNull($transport->find('nobody'));
     }
 
+    public function testSeveralMessagesOfOneFetchAndTheRestGoesBackWhenTheConsumerStops(): void
+    {
+        $transport = self::transport();
+        foreach (['a', 'b', 'c', 'd'] as $text) {
+            $transport->send(new Envelope(new Text($text)));
+        }
+        Server::redis()->rawCommand('CONFIG', 'RESETSTAT');
+        // Symfony 8.1 does so with --fetch-size, and leaves the loop when it is told to stop.
+        foreach ($transport->get(3) as $envelope) {
+            $transport->ack($envelope);
+            $this->assertSame(2, $transport->queue()->len('running'));
+            break;
+        }
+        unset($envelope);
+        $this->assertStringContainsString('calls=1,', Server::redis()->info('commandstats')['cmdstat_dq.fetch']);
+        $this->assertSame([3, 0], [$transport->queue()->len('ready'), $transport->queue()->len('running')]);
+        $attempts = array_map(fn ($record) => $record['attempt'], iterator_to_array($transport->queue()->list('ready'), false));
+        $this->assertSame([0, 0, 0], $attempts);
+        $this->assertSame(['b', 'c', 'd'], self::texts($transport->get(9)));
+        $this->assertSame([], self::texts($transport->getFromQueues(['q', 'other'], 2)));
+    }
+
+    public function testAMessageThatCannotBeDecodedGivesBackTheOthersOfItsFetch(): void
+    {
+        $transport = self::transport();
+        $transport->queue()->send('nonsense', ['id' => 'x']);
+        $transport->send(new Envelope(new Text('a')));
+        $this->expectException(MessageDecodingFailedException::class);
+        try {
+            self::texts($transport->get(2));
+        } finally {
+            $this->assertSame([1, 1, 0], array_map($transport->queue()->len(...), ['ready', 'dead', 'running']));
+        }
+    }
+
     public function testSetupMakesTheQueueOnce(): void
     {
         $transport = self::transport();

@@ -64,6 +64,24 @@ final class OddEndTest extends TestCase
         $this->assertSame(0, $transport->queue()->len());
     }
 
+    public function testAHandlerThatEndsItsProcessLeavesTheOthersOfItsFetchAsTheyWere(): void
+    {
+        $transport = self::transport();
+        foreach (['a', 'b'] as $text) {
+            $transport->send(new Envelope(new Text($text)));
+        }
+        [$exit] = Program::run('
+            $transport = (new Dq\Symfony\DqTransportFactory())->createTransport("' . self::dsn() . '", [],
+                new Symfony\Component\Messenger\Transport\Serialization\PhpSerializer());
+            foreach ($transport->get(2) as $envelope) { exit(3); }
+        ');
+        $this->assertSame(3, $exit);
+        $ready = iterator_to_array($transport->queue()->list('ready'), false);
+        $counts = array_map(fn ($record) => [$record['attempt'], $record['failures']], $ready);
+        sort($counts);
+        $this->assertSame([[0, 0], [1, 1]], $counts);
+    }
+
     public function testAMessageThatKillsItsConsumersIsDeadAfterThree(): void
     {
         // The others keep the default, so that nothing depends on how fast a process begins.
