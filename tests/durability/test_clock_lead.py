@@ -249,6 +249,7 @@ def test_a_cut_is_the_same_on_replicas_and_after_a_crash(wrong, make_server):
     conf = {"appendonly": "yes", "appendfsync": "always"}
     target, replica = make_server(**conf), make_server()
     replica.client().execute_command("REPLICAOF", "127.0.0.1", target.port)
+    wait_for(lambda: replica.info("replication")["master_link_status"] == "up", 20, "the first synchronisation")
     q = Queue(source.client(), "q")
     for n in range(50):
         options = [["AT", now_ms() + HOUR + 100], ["DELAY", 5 * MINUTE], ["GROUP", f"g{n % 4}"]][n % 3] if n < 40 else []

@@ -29,6 +29,12 @@ __attribute__((constructor)) static void map_offset(void) {
         offset_ms = at;
 }
 
+/* Some servers load modules so that these use the functions of libc before ours. */
+void *dlopen(const char *path, int flags) {
+    void *(*real_dlopen)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
+    return real_dlopen(path, flags & ~RTLD_DEEPBIND);
+}
+
 int clock_gettime(clockid_t id, struct timespec *now) {
     if (!real_clock_gettime)
         map_offset();
