@@ -127,14 +127,16 @@ fn selector(fields: &[Part<'_>]) -> Selector {
 }
 
 impl UserRules {
-    /// The rights on keys of those selectors that allow a command.
+    /// The rights on keys of those selectors that allow a command of a name and one more word.
     pub fn keys_with(&self, command: Name<'_>) -> KeyRights {
         let keys = KeyRights::none();
         for selector in &self.selectors {
             let commands = KeyRights::none();
             commands.add(&selector.commands);
+            commands.add(b"~*");
+            // Redis 8.6 says no to a call with too few words. What the second word is does not matter.
             // SAFETY: the user lives as long as `commands`.
-            if unsafe { acl::has_call(commands.0, &[command]) } {
+            if unsafe { acl::has_call(commands.0, &[command, command]) } {
                 keys.add(&selector.keys);
             }
         }

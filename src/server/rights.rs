@@ -87,9 +87,11 @@ pub fn may_wait(user: &[u8], call: Call, of: Name<'_>) -> bool {
             Call::FamilyFetch => [&names.family_fetch, &names.one],
             Call::Wait => [&names.wait, &names.one],
         };
+        // Redis 8.6 says no to a call with fewer words than the command needs.
         match call {
             Call::MultiFetch => may_call(user, &[name.name(), one.name(), of]),
-            _ => may_call(user, &[name.name(), of]),
+            Call::Wait => may_call(user, &[name.name(), of, one.name(), one.name()]),
+            Call::Fetch | Call::FamilyFetch => may_call(user, &[name.name(), of]),
         }
     })
 }
