@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dq"
+	"dq/redigo"
 )
 
 func TestAMessageArrivesAsItWasSent(t *testing.T) {
@@ -105,6 +106,15 @@ func TestASendWhoseReplyIsLostIsRepeatedOnce(t *testing.T) {
 	equal(t, "its time is now", age >= 0 && age < time.Minute, true)
 	equal(t, "payload", string(get(t, q, id).Payload), "x")
 	equal(t, "messages", infoOf(t, q, "sent"), int64(1))
+}
+
+func TestAWrongURLDoesNotShowItsPassword(t *testing.T) {
+	for _, wrong := range []string{"redis://ann:s3cr%et@host", "redis://ann:s3cr/et@host", "ann:s3cret@host"} {
+		cli := redigo.Dial(wrong)
+		_, err := cli.Do("PING")
+		equal(t, fmt.Sprint(err), err != nil && !strings.Contains(err.Error(), "s3cr"), true)
+		must(t, cli.Close())
+	}
 }
 
 func TestASendGivesUp(t *testing.T) {

@@ -4,6 +4,7 @@ package redigo
 import (
 	"context"
 	"errors"
+	"net/url"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ func New(pool *redis.Pool) *Client { return &Client{pool: pool} }
 // Dial returns a client of the server of a URL: redis://user:password@host:6379/0. It connects at the first command, gives
 // up on a reply after 10 seconds (later for a command that waits), and has up to 16 idle connections. options come after
 // these.
-func Dial(url string, options ...redis.DialOption) *Client {
+func Dial(address string, options ...redis.DialOption) *Client {
 	options = append([]redis.DialOption{
 		redis.DialConnectTimeout(5 * time.Second),
 		redis.DialReadTimeout(10 * time.Second),
@@ -50,7 +51,7 @@ func Dial(url string, options ...redis.DialOption) *Client {
 	return New(&redis.Pool{
 		MaxIdle:     16,
 		IdleTimeout: 4 * time.Minute,
-		Dial:        func() (redis.Conn, error) { return redis.DialURL(url, options...) },
+		Dial:        func() (redis.Conn, error) { return dial(address, options) },
 		TestOnBorrow: func(conn redis.Conn, since time.Time) error {
 			if time.Since(since) < time.Minute {
 				return nil
@@ -59,6 +60,16 @@ func Dial(url string, options ...redis.DialOption) *Client {
 			return err
 		},
 	})
+}
+
+func dial(address string, options []redis.DialOption) (redis.Conn, error) {
+	conn, err := redis.DialURL(address, options...)
+	var wrong *url.Error
+	if errors.As(err, &wrong) {
+		// Errors are logged, and this one shows the URL with its password.
+		return nil, errors.New("redigo: the URL is not of the form redis://user:password@host:port/database")
+	}
+	return conn, err
 }
 
 // Do runs a command.

@@ -117,7 +117,8 @@ final class UrlClient implements Client
         // parse_url takes no host that is empty, except in file URLs.
         $found = parse_url($socket ? 'file' . substr($url, 4) : $url);
         if ($found === false || !in_array($found['scheme'] ?? '', ['redis', 'rediss', 'file'], true)) {
-            throw new \InvalidArgumentException("not a redis://, rediss:// or unix:// URL: $url");
+            // Errors are logged, and the URL may have a password.
+            throw new \InvalidArgumentException('the URL is none of redis://host:port, rediss://host:port and unix:///path');
         }
         parse_str($found['query'] ?? '', $query);
         $text = static fn (string $name): ?string => isset($found[$name]) && $found[$name] !== '' ? rawurldecode($found[$name]) : null;

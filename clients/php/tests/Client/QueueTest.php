@@ -360,15 +360,16 @@ final class QueueTest extends TestCase
         $this->redis->rawCommand('ACL', 'SETUSER', 'ann', 'on', '>s@cret', '~q', '+dq.len');
         $url = sprintf('redis://ann:s%%40cret@%s:%d', Server::host(), Server::port());
         $this->assertSame(0, Queue::connect($url, 'q')->len());
-        foreach (['redis://ann:wrong@' => $url, 'http://' => $url] as $start => $_) {
+        foreach (['redis://ann:wrong@', 'http://ann:wrong@', 'redis+sentinel://ann:wrong@'] as $start) {
             try {
                 Queue::connect($start . Server::host() . ':' . Server::port(), 'q')->len();
                 $this->fail($start);
             } catch (ServerError $error) {
                 $this->assertStringStartsWith('WRONGPASS', $error->getMessage());
             } catch (\InvalidArgumentException $error) {
-                $this->assertStringStartsWith('http', $start);
+                $this->assertNotSame('redis://ann:wrong@', $start);
             }
+            $this->assertStringNotContainsString('wrong@', $error->getMessage());
         }
         $this->redis->rawCommand('ACL', 'DELUSER', 'ann');
     }
