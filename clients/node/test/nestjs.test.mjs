@@ -139,7 +139,7 @@ each('a request needs nothing that its queue has lost', async ({ client: redis, 
     // The record with the answer is there although the queue keeps none by itself.
     assert.equal(await firstValueFrom(client.send('double', n)), 2 * n);
     assert.equal((await queue.info()).finished, 1);
-    await redis.del(queue.name);
+    await redis.del(queue.key);
   }
   await app.close();
   client.close();
