@@ -27,6 +27,31 @@ func (q *Queue) fetch(ctx context.Context, words []string) ([]*Message, error) {
 	return read(reply, err, each(q.delivery))
 }
 
+// FetchFirst takes messages of the first of several queues that can give: this one, then the others. Message.Queue says
+// which it was. It waits like Fetch. In a cluster the queues must be in one slot.
+func (q *Queue) FetchFirst(ctx context.Context, others []*Queue, options ...FetchOption) ([]*Message, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	words, queues, keys := fetchWords(options), map[string]*Queue{}, []string{}
+	for _, one := range append([]*Queue{q}, others...) {
+		queues[one.key], keys = one, append(keys, one.key)
+	}
+	command := append(append([]string{"DQ.MFETCH", count(len(keys))}, keys...), "WITHMETA")
+	reply, err := waiting(ctx, q.cli, append(command, words...), words)
+	messages, err := read(reply, err, func(value interface{}) []*Message {
+		if value == nil {
+			return nil
+		}
+		both := listOf(2, value)
+		return each(queues[text(both[0])].delivery)(both[1])
+	})
+	if err == nil && len(messages) == 0 {
+		err = ctx.Err()
+	}
+	return messages, err
+}
+
 // acksToo tells a Worker that a FETCH can ack other messages.
 func (q *Queue) acksToo() bool { return true }
 

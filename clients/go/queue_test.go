@@ -293,6 +293,23 @@ func TestARunningMessageRunsOnceMore(t *testing.T) {
 	equal(t, "payload", string(fetch(t, q)[0].Payload), "3")
 }
 
+func TestAFetchTakesFromTheFirstQueueThatCanGive(t *testing.T) {
+	q, low := newQueue(t), dq.NewQueue(connect(t), "low:"+t.Name())
+	none, err := q.FetchFirst(ctx, []*dq.Queue{low}, dq.Block(time.Millisecond))
+	must(t, err)
+	equal(t, "messages", len(none), 0)
+	send(t, low, "x", dq.ID("a"))
+	first, err := q.FetchFirst(ctx, []*dq.Queue{low}, dq.Consumer("w"))
+	must(t, err)
+	equal(t, "queue", first[0].Queue, low)
+	send(t, q, "y")
+	first, err = q.FetchFirst(ctx, []*dq.Queue{low}, dq.Block(time.Second), dq.Count(5))
+	must(t, err)
+	equal(t, "payload", string(first[0].Payload), "y")
+	_, err = low.Purge(ctx)
+	must(t, err)
+}
+
 func TestAckSendIsOneStep(t *testing.T) {
 	q := newQueue(t, dq.Retain(time.Hour))
 	send(t, q, "order", dq.ID("o"))

@@ -247,23 +247,18 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
   }
 
   /**
-   * DQ.MFETCH: fetches from the first of several queues that can give, this one before the others. Returns null if none
-   * can. In a cluster they must be in one slot.
+   * DQ.MFETCH: fetches from the first of several queues that can give, this one before the others. `message.queue` says
+   * which it was. In a cluster they must be in one slot.
    */
-  async fetchFirst(
-    others: readonly Queue[],
-    given: Omit<FetchOptions, 'ack' | 'results' | 'group'> = {},
-  ): Promise<{ queue: string; messages: Message[] } | null> {
+  async fetchFirst(others: readonly Queue[], given: Omit<FetchOptions, 'ack' | 'results' | 'group'> = {}): Promise<Message[]> {
     const keys = [this.key, ...others.map(({ key }) => key)];
     const words = [String(keys.length), ...keys, 'WITHMETA', ...options(given)];
     const reply =
       given.block === undefined
         ? await call(this.server, ['DQ.MFETCH', ...words], this.key)
         : await this.callBlocking('MFETCH', words, given.block);
-    if (reply === null) return null;
     const [key, messages] = list(reply);
-    const queue = text(key);
-    return { queue, messages: list(messages).map((one) => new Message(queue, one)) };
+    return list(messages).map((one) => new Message(text(key), one));
   }
 
   /** DQ.ACK. `cost` is what each has really taken of its limits. Returns how many were acked; the other receipts were stale. */

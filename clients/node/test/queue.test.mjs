@@ -128,12 +128,12 @@ each('more calls wait than there are connections', async ({ client, queue }) => 
 
 each('a fetch takes from the first of several queues that can give', async ({ client, queue }) => {
   const low = new Queue(client, `${queue.key}:low`);
-  assert.equal(await queue.fetchFirst([low], { block: 1 }), null);
+  assert.deepEqual(await queue.fetchFirst([low], { block: 1 }), []);
   await low.send('x', { id: 'a' });
-  const { queue: from, messages } = await queue.fetchFirst([low], { consumer: 'w' });
-  assert.deepEqual([from, messages[0].id, messages[0].queue], [low.key, 'a', low.key]);
+  const [first] = await queue.fetchFirst([low], { consumer: 'w' });
+  assert.deepEqual([first.id, first.queue], ['a', low.key]);
   await queue.send('y');
-  assert.equal((await queue.fetchFirst([low], { block: 1000 })).queue, queue.key);
+  assert.equal((await queue.fetchFirst([low], { block: 1000 }))[0].queue, queue.key);
 });
 
 each('a wait ends with the message', async ({ queue }) => {
@@ -320,8 +320,8 @@ test('keyPrefix of ioredis comes before each key, also in replies and for other 
   const [queue, other] = [new Queue(client, name), new Queue(client, `${name}:other`)];
   await queue.send('x', { id: 'a' });
   assert.deepEqual([queue.key, await direct.exists(`shop:${name}`, name)], [`shop:${name}`, 1]);
-  const { queue: from, messages } = await other.fetchFirst([queue], { block: 100 });
-  assert.deepEqual([from, messages[0].queue], [queue.key, queue.key]);
+  const messages = await other.fetchFirst([queue], { block: 100 });
+  assert.equal(messages[0].queue, queue.key);
   await queue.ackSend(messages[0], [{ payload: 'y', to: `${name}:other` }, { payload: 'z' }]);
   assert.deepEqual([await direct.exists(`shop:${name}:other`), await queue.len(), await other.len()], [1, 1, 1]);
   const ran = [];

@@ -138,6 +138,23 @@ final class Queue
     }
 
     /**
+     * DQ.MFETCH ... WITHMETA: takes messages of the first of several queues that can give: this one, then the others.
+     * `$message->queue` says which it was. Options: those of `fetch` but ack and group. In a cluster the queues must be in
+     * one slot.
+     *
+     * @param list<self> $others
+     * @return list<Message>
+     */
+    public function fetchFirst(array $others, array $options = []): array
+    {
+        $waits = $this->checkedBlock($options['block'] ?? null);
+        $keys = [$this->key, ...array_map(static fn (self $other): string => $other->key, $others)];
+        $words = ['DQ.MFETCH', count($keys), ...$keys, ...Words::of($options + ['with_meta' => true])];
+        $reply = $this->client->call($this->key, $words, $waits);
+        return $reply ? Message::all(...Reply::pair($reply), hasMeta: true) : [];
+    }
+
+    /**
      * DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease.
      *
      * Options: result (a text that is kept with the record), cost (what each has really taken of its limits).

@@ -57,6 +57,7 @@ def test_an_async_queue_sends_fetches_and_waits(dq_url, protocol):
         assert (await q.wait("nobody", 1)) is None
         assert await q.ack_send(1, dqueue.Next("late")) is None
         assert await q.do("LEN", "cancelled") == 0
+        assert await q.fetch_first([q]) == []
         assert {record.state async for record in q.list("finished")} == {"finished"}
         with pytest.raises(ValueError, match="socket_timeout"):
             await q.fetch(block=0)

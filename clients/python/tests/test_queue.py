@@ -66,6 +66,17 @@ def test_a_token_repeats_a_delivery(q):
     assert second.text == "b"
 
 
+def test_a_fetch_takes_from_the_first_of_several_queues_that_can_give(q):
+    low = Queue(q.client, "low")
+    assert q.fetch_first([low]) == []
+    low.send("x", id="a")
+    [message] = q.fetch_first([low], consumer="me")
+    assert (message.queue, message.id) == ("low", "a")
+    q.send("y")
+    low.send("z")
+    assert [message.text for message in q.fetch_first([low], block=100, count=5)] == ["y"]
+
+
 def test_messages_follow_from_one_that_is_finished(q):
     q.create(retain=60_000)
     id = q.send("order", id="o")

@@ -220,6 +220,20 @@ final class QueueTest extends TestCase
 
     /** @dataProvider clients */
     #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
+    public function testAFetchTakesFromTheFirstQueueThatCanGive(string $client): void
+    {
+        $queue = $this->manual($client);
+        $low = new Queue($queue->client, 'low');
+        $this->assertSame([], $queue->fetchFirst([$low]));
+        $low->send('x', ['id' => 'a']);
+        [$message] = $queue->fetchFirst([$low], ['consumer' => 'w', 'block' => 100]);
+        $this->assertSame(['low', 'a'], [$message->queue, $message->id]);
+        $queue->send('y');
+        $this->assertSame('q', $queue->fetchFirst([$low], ['count' => 5])[0]->queue);
+    }
+
+    /** @dataProvider clients */
+    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
     public function testFinding(string $client): void
     {
         $queue = $this->manual($client);

@@ -124,14 +124,19 @@ def fetch(
     )
 
 
-def family_fetch(family: str, options: Mapping[str, Any]) -> Call[list[Message]]:
-    def read(reply: Any) -> list[Message]:
-        if not reply:
-            return []
-        key, messages = reply
-        return [delivered(text(key), one) for one in messages]
+def _of_one_queue(reply: Any) -> list[Message]:
+    if not reply:
+        return []
+    key, messages = reply
+    return [delivered(text(key), one) for one in messages]
 
-    return Call(["DQ.NFETCH", encode(family), "WITHMETA", *words(options)], read)
+
+def fetch_first(keys: Sequence[str], options: Mapping[str, Any]) -> Call[list[Message]]:
+    return Call(["DQ.MFETCH", len(keys), *map(encode, keys), "WITHMETA", *words(options)], _of_one_queue)
+
+
+def family_fetch(family: str, options: Mapping[str, Any]) -> Call[list[Message]]:
+    return Call(["DQ.NFETCH", encode(family), "WITHMETA", *words(options)], _of_one_queue)
 
 
 def family_info(family: str) -> Call[Info]:

@@ -9,13 +9,14 @@ import builtins
 import functools
 import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar, Unpack
+from typing import Any, Literal, Protocol, TypeVar, Unpack
 
 import redis
 
 from dqueue import calls
 from dqueue.calls import Call, Next, Page, Payload, Receipt, Signal
 from dqueue.connection import check_block
+from dqueue.control_verbs import ControlVerbs
 from dqueue.message import Message
 from dqueue.options import (
     Conditions,
@@ -24,21 +25,11 @@ from dqueue.options import (
     Parking,
     Pause,
     QueueOptions,
-    ScheduleOptions,
     SendOptions,
     State,
     millis,
 )
-from dqueue.records import (
-    Batch,
-    Consumer,
-    Explanation,
-    Group,
-    Info,
-    Limit,
-    Record,
-    Schedule,
-)
+from dqueue.records import Batch, Consumer, Explanation, Group, Info, Limit, Record
 
 T = TypeVar("T")
 
@@ -72,7 +63,13 @@ def all_changed(key: str, state: str, act: str, options: Mapping[str, Any]) -> S
     return changed
 
 
-class QueueVerbs:
+class HasKey(Protocol):
+    """A queue."""
+
+    key: str
+
+
+class QueueVerbs(ControlVerbs):
     """The verbs of one queue. `client` is only asked for its settings."""
 
     def __init__(self, client: Any, key: str) -> None:
@@ -187,6 +184,40 @@ class QueueVerbs:
             "no_ack": no_ack,
         }
         return calls.fetch(self.key, ack, results, options)
+
+    def fetch_first(
+        self,
+        others: Sequence[HasKey],
+        *,
+        count: int = 1,
+        block: Millis | None = None,
+        lease: Millis | None = None,
+        consumer: str | None = None,
+        per_group: int | None = None,
+        max_bytes: int | None = None,
+        bind: bool = False,
+        grace: Millis | None = None,
+        token: str | bytes | None = None,
+        no_ack: bool = False,
+    ) -> Call[list[Message]]:
+        """DQ.MFETCH ... WITHMETA: takes messages of the first of several queues that can give: this one, then the others.
+
+        `message.queue` says which it was. The options are those of `fetch`. In a cluster the queues must be in one slot.
+        """
+        check_block(self.client, None if block is None else millis(block))
+        options = {
+            "count": count,
+            "block": block,
+            "lease": lease,
+            "consumer": consumer,
+            "per_group": per_group,
+            "max_bytes": max_bytes,
+            "bind": bind,
+            "grace": grace,
+            "token": token,
+            "no_ack": no_ack,
+        }
+        return calls.fetch_first([self.key, *(other.key for other in others)], options)
 
     def ack(self, *receipts: Receipt, result: Payload | None = None, cost: int | None = None) -> Call[int]:
         """DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease.
@@ -339,68 +370,6 @@ class QueueVerbs:
     def purge(self, *, state: State | None = None, group: str | None = None) -> Call[int]:
         """DQ.PURGE: removes messages for good. Returns how many."""
         return calls.purge(self.key, {"state": state, "group": group})
-
-    def pause(self, *, group: str | None = None, for_: Millis | None = None) -> Call[None]:
-        """DQ.PAUSE: stops deliveries of the queue or of a group, for this long or until `resume`."""
-        return calls.pause(self.key, {"group": group, "for_": for_})
-
-    def resume(self, *, group: str | None = None) -> Call[None]:
-        """DQ.RESUME: ends a pause, or the hold of a group."""
-        return calls.resume(self.key, group)
-
-    def set_group(
-        self,
-        group: str,
-        *,
-        weight: int | None = None,
-        concurrency: int | None = None,
-        rate: tuple[int, Millis] | Literal[0] | None = None,
-    ) -> Call[None]:
-        """DQ.GROUPSET: changes settings of a group. Concurrency 0 and rate 0 restore those of the queue."""
-        options = {"weight": weight, "concurrency": concurrency, "rate": rate}
-        return calls.set_group(self.key, group, options)
-
-    def limit(
-        self,
-        name: str,
-        *,
-        concurrency: int | None = None,
-        rates: Sequence[tuple[int, Millis]] = (),
-        weight: bool = False,
-    ) -> Call[None]:
-        """DQ.LIMIT: limits the messages that name it in `limits`. Without an option the limit is removed.
-
-        `rates`: up to four times how much may begin in any window of this length. `concurrency`: how many may be leased,
-        or with `weight` their costs. A name with `*` is a pattern, and each name that it matches is limited by itself.
-        """
-        return calls.limit(self.key, name, {"concurrency": concurrency, "rates": rates, "weight": weight})
-
-    # ---- schedules --------------------------------------------------------------------------------------------------
-
-    def schedule(
-        self,
-        name: str,
-        payload: Payload,
-        **options: Unpack[ScheduleOptions],
-    ) -> Call[int]:
-        """DQ.SCHEDULE: makes the server send the payload at these times. Returns the first of them, in Unix ms."""
-        return calls.schedule(self.key, name, payload, options)
-
-    def unschedule(self, name: str) -> Call[bool]:
-        """DQ.UNSCHEDULE: removes a schedule. Returns whether it existed."""
-        return calls.unschedule(self.key, name)
-
-    def pause_schedule(self, name: str) -> Call[bool]:
-        """DQ.SCHEDULES PAUSE: stops a schedule until it is resumed. Returns whether it exists."""
-        return calls.pause_schedule(self.key, name, "PAUSE")
-
-    def resume_schedule(self, name: str) -> Call[bool]:
-        """DQ.SCHEDULES RESUME: lets a schedule go on. What it has missed is skipped. Returns whether it exists."""
-        return calls.pause_schedule(self.key, name, "RESUME")
-
-    def schedules(self) -> Call[builtins.list[Schedule]]:
-        """DQ.SCHEDULES: returns all schedules."""
-        return calls.schedules(self.key)
 
     # ---- time -------------------------------------------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ class Queue(Caller):
     send_many = one(QueueVerbs.send_many)
     group_push = one(QueueVerbs.group_push)
     fetch = one(QueueVerbs.fetch)
+    fetch_first = one(QueueVerbs.fetch_first)
     ack = one(QueueVerbs.ack)
     ack_send = one(QueueVerbs.ack_send)
     nack = one(QueueVerbs.nack)

@@ -1,0 +1,80 @@
+"""The verbs that steer a queue: pauses, settings of groups, limits, schedules. A part of `dqueue.verbs.QueueVerbs`."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Literal, Unpack
+
+from dqueue import calls
+from dqueue.calls import Call, Payload
+from dqueue.options import Millis, ScheduleOptions
+from dqueue.records import Schedule
+
+
+class ControlVerbs:
+    """The verbs of one queue that change no message."""
+
+    key: str
+
+    def pause(self, *, group: str | None = None, for_: Millis | None = None) -> Call[None]:
+        """DQ.PAUSE: stops deliveries of the queue or of a group, for this long or until `resume`."""
+        return calls.pause(self.key, {"group": group, "for_": for_})
+
+    def resume(self, *, group: str | None = None) -> Call[None]:
+        """DQ.RESUME: ends a pause, or the hold of a group."""
+        return calls.resume(self.key, group)
+
+    def set_group(
+        self,
+        group: str,
+        *,
+        weight: int | None = None,
+        concurrency: int | None = None,
+        rate: tuple[int, Millis] | Literal[0] | None = None,
+    ) -> Call[None]:
+        """DQ.GROUPSET: changes settings of a group. Concurrency 0 and rate 0 restore those of the queue."""
+        options = {"weight": weight, "concurrency": concurrency, "rate": rate}
+        return calls.set_group(self.key, group, options)
+
+    def limit(
+        self,
+        name: str,
+        *,
+        concurrency: int | None = None,
+        rates: Sequence[tuple[int, Millis]] = (),
+        weight: bool = False,
+    ) -> Call[None]:
+        """DQ.LIMIT: limits the messages that name it in `limits`. Without an option the limit is removed.
+
+        `rates`: up to four times how much may begin in any window of this length. `concurrency`: how many may be leased,
+        or with `weight` their costs. A name with `*` is a pattern, and each name that it matches is limited by itself.
+        """
+        return calls.limit(self.key, name, {"concurrency": concurrency, "rates": rates, "weight": weight})
+
+    # ---- schedules --------------------------------------------------------------------------------------------------
+
+    def schedule(
+        self,
+        name: str,
+        payload: Payload,
+        **options: Unpack[ScheduleOptions],
+    ) -> Call[int]:
+        """DQ.SCHEDULE: makes the server send the payload at these times. Returns the first of them, in Unix ms."""
+        return calls.schedule(self.key, name, payload, options)
+
+    def unschedule(self, name: str) -> Call[bool]:
+        """DQ.UNSCHEDULE: removes a schedule. Returns whether it existed."""
+        return calls.unschedule(self.key, name)
+
+    def pause_schedule(self, name: str) -> Call[bool]:
+        """DQ.SCHEDULES PAUSE: stops a schedule until it is resumed. Returns whether it exists."""
+        return calls.pause_schedule(self.key, name, "PAUSE")
+
+    def resume_schedule(self, name: str) -> Call[bool]:
+        """DQ.SCHEDULES RESUME: lets a schedule go on. What it has missed is skipped. Returns whether it exists."""
+        return calls.pause_schedule(self.key, name, "RESUME")
+
+    def schedules(self) -> Call[builtins.list[Schedule]]:
+        """DQ.SCHEDULES: returns all schedules."""
+        return calls.schedules(self.key)
