@@ -19,7 +19,7 @@ DECLARED = {
 }
 # The files and the pattern of all methods of a queue.
 METHODS = {
-    "Python": (["verbs.py"], r"^    def (?!_)(\w+)\("),
+    "Python": (["verbs.py", "control_verbs.py"], r"^    def (?!_)(\w+)\("),
     "Node": (["queue.ts", "inspection.ts"], r"^  (?:async )?(?!if\b|for\b|constructor\b|protected\b)(\w+)(?:<[^(]*>)?\("),
     "Go": (["queue.go", "consume.go", "change.go", "inspect.go"], r"^func \(q \*Queue\) ([A-Z]\w+)\("),
     "PHP": (["Queue.php", "Inspection.php", "Schedules.php"], r"^    public function (?!__)(\w+)\("),
@@ -28,9 +28,10 @@ METHODS = {
 OTHERS = {"Node": {"do", "add", "close"}, "Go": {"Do", "Key", "SendJSON"}, "PHP": {"do", "later"}}
 
 
-def rows():
+def rows(page="clients.md"):
     """The rows of the section, each as its names by language."""
-    section = (ROOT / "docs/clients.md").read_text().split("\n## Names\n")[1].split("\n## ")[0]
+    section = (ROOT / "docs" / page).read_text()
+    section = re.split(r"\n## (?:Names|名字)\n", section)[1].split("\n## ")[0]
     for line in section.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if "`" in line and line.startswith("|"):
@@ -63,6 +64,10 @@ def test_the_table_has_all_methods_of_a_queue(language):
     listed = {name for row in ROWS for name in row[language]}
     assert len(found) > 35
     assert found - listed - OTHERS.get(language, set()) == set()
+
+
+def test_the_chinese_page_has_the_same_names():
+    assert list(rows("clients.zh-CN.md")) == ROWS
 
 
 def plain(name):
