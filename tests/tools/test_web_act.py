@@ -88,6 +88,21 @@ def test_a_question_has_the_word_of_its_button(web, r3):
     assert asked >= 8
 
 
+def test_a_message_that_waits_for_a_signal_gets_one(web, r3):
+    do = r3.execute_command
+    do("DQ.SEND", "q", "x", "ID", "a", "PARK")
+    do("DQ.SEND", "q", "x", "ID", "b", "DELAY", 60_000)
+    assert "Send signal" not in web.get("message", queue="q", id="b").links()
+    form = web.get(web.get("message", queue="q", id="a").links()["Send signal"])
+    assert "A signal to message a of q" in form.words()
+    done = web.send(form, data="yes,\r\nsaid the boss")
+    assert "It has got the signal." in done.words()
+    assert do("DQ.GET", "q", "a")[b"signal"] == b"yes,\nsaid the boss"
+    assert "Send signal" not in web.get("message", queue="q", id="a").links()
+    do("DQ.CANCEL", "q", "a")
+    assert "it has ended or is gone" in web.send(form, data="").words()
+
+
 def test_a_message_is_run_now_rescheduled_and_edited(web, r3):
     do = r3.execute_command
     do("DQ.SEND", "q", "line 1\nline 2", "ID", "m", "DELAY", 3_600_000)

@@ -7,7 +7,7 @@ use crate::time_text::{exact, parse_span};
 
 /// The settings of a queue that can be changed, by their names in DQ.INFO and DQ.ALTER, and
 /// whether they are a time.
-const SETTINGS: [(&str, bool); 22] = [
+const SETTINGS: [(&str, bool); 23] = [
     ("lease", true),
     ("retries", false),
     ("backoff", false),
@@ -27,6 +27,7 @@ const SETTINGS: [(&str, bool); 22] = [
     ("onretry", false),
     ("ondead", false),
     ("breaker", false),
+    ("fair", false),
     ("sends", false),
     ("maxtimeouts", false),
     ("errors", false),

@@ -1,5 +1,5 @@
-//! Actions whose details a form has: sending, another due time, another payload, a schedule,
-//! settings.
+//! Actions whose details a form has: sending, another due time, another payload, a signal, a
+//! schedule, settings.
 
 use redis::Cmd;
 
@@ -24,6 +24,8 @@ pub enum Kind {
     Reschedule,
     /// Give a message another payload.
     Edit,
+    /// Send a signal to a message.
+    Signal,
     /// Make a schedule.
     Schedule,
     /// Change settings of a queue.
@@ -31,10 +33,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 5] = [
+    const ALL: [Kind; 6] = [
         Kind::Send,
         Kind::Reschedule,
         Kind::Edit,
+        Kind::Signal,
         Kind::Schedule,
         Kind::Settings,
     ];
@@ -45,6 +48,7 @@ impl Kind {
             Kind::Send => "send",
             Kind::Reschedule => "reschedule",
             Kind::Edit => "edit",
+            Kind::Signal => "signal",
             Kind::Schedule => "schedule",
             Kind::Settings => "settings",
         }
@@ -52,7 +56,7 @@ impl Kind {
 
     /// Returns whether it is about one message.
     fn is_about_message(self) -> bool {
-        matches!(self, Kind::Reschedule | Kind::Edit)
+        matches!(self, Kind::Reschedule | Kind::Edit | Kind::Signal)
     }
 }
 
@@ -99,6 +103,7 @@ impl Form {
             Kind::Send => "send",
             Kind::Reschedule => "reschedule",
             Kind::Edit => "edit payload",
+            Kind::Signal => "send signal",
             Kind::Schedule => "schedule",
             Kind::Settings => "change settings",
         }
@@ -143,8 +148,16 @@ impl Form {
             }
             Kind::Edit => {
                 let mut cmd = self.about_message("DQ.UPDATE");
-                cmd.arg(self.payload());
+                cmd.arg(self.typed("payload"));
                 one(server, &cmd, "It has another payload.")
+            }
+            Kind::Signal => {
+                let mut cmd = self.about_message("DQ.SIGNAL");
+                cmd.arg("DATA").arg(self.typed("data"));
+                match integer(&server.call(&cmd)?)? {
+                    0 => Err(Failure::mistake("it has ended or is gone")),
+                    _ => Ok("It has got the signal.".to_owned()),
+                }
             }
             Kind::Schedule => self.schedule(server),
             Kind::Settings => self.settings(server),
@@ -157,16 +170,16 @@ impl Form {
         cmd
     }
 
-    /// Returns the payload that was typed. Browsers send a line break as two bytes.
-    fn payload(&self) -> Vec<u8> {
-        let typed = self.fields.get("payload").unwrap_or_default();
-        let mut payload = Vec::with_capacity(typed.len());
+    /// Returns the text that was typed. Browsers send a line break as two bytes.
+    fn typed(&self, field: &str) -> Vec<u8> {
+        let typed = self.fields.get(field).unwrap_or_default();
+        let mut text = Vec::with_capacity(typed.len());
         for (i, byte) in typed.iter().enumerate() {
             if *byte != b'\r' || typed.get(i + 1) != Some(&b'\n') {
-                payload.push(*byte);
+                text.push(*byte);
             }
         }
-        payload
+        text
     }
 
     /// Adds the due time of the form: a span from now, or a time.
@@ -218,7 +231,7 @@ impl Form {
     fn send(&self, server: &mut Server) -> Result<String, Failure> {
         keys::must_exist(server, &self.queue)?;
         let mut cmd = verb("DQ.SEND", &self.queue);
-        cmd.arg(self.payload());
+        cmd.arg(self.typed("payload"));
         let options = [
             ("ID", "id"),
             ("TYPE", "type"),
@@ -263,7 +276,7 @@ impl Form {
             _ => return Err(Failure::mistake("give a cron rule or an interval")),
         };
         self.add_texts(&mut cmd, &[("TZ", "tz")]);
-        cmd.arg("PAYLOAD").arg(self.payload());
+        cmd.arg("PAYLOAD").arg(self.typed("payload"));
         self.add_time(&mut cmd, "until", parse_time)?;
         self.add_time(&mut cmd, "jitter", parse_span)?;
         let options = [

@@ -45,6 +45,7 @@ fn what_makes_no_sense_is_refused() {
         "act=delete&family=f",
         "act=unschedule&queue=q",
         "act=reschedule&queue=q",
+        "act=signal&queue=q",
         "act=fly&queue=q",
         "",
     ] {

@@ -1,5 +1,5 @@
 //! The pages with forms: a test message or a copy, another due time, another payload, a
-//! schedule, settings. A form that is refused keeps what was typed.
+//! signal, a schedule, settings. A form that is refused keeps what was typed.
 
 use maud::{html, Markup};
 use redis::Value;
@@ -92,6 +92,14 @@ pub fn page(ask: &Ask, kind: FormKind) -> Result<Answer, HttpError> {
             let title = format!("Another payload for {}", form.what());
             (title, vec![text("payload", "Payload", payload)])
         }
+        FormKind::Signal => (
+            format!("A signal to {}", form.what()),
+            vec![text(
+                "data",
+                "The text that its next delivery gets",
+                String::new(),
+            )],
+        ),
         FormKind::Schedule => (
             format!("A schedule of {}", printable(&key)),
             vec![
@@ -249,6 +257,7 @@ fn settings(ask: &Ask, key: &[u8]) -> Result<(String, Vec<Field>), HttpError> {
         "onretry" => "BLOCK or SKIP",
         "ondead" => "CONTINUE or BLOCK",
         "sends" => "ON or OFF",
+        "fair" => "COUNT, TIME or COST",
         "maxtimeouts" => "3; 0: no limit",
         "errors" => "5; 0: none of earlier attempts",
         _ => "",

@@ -112,7 +112,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
             (story(&message, now))
         }
         (failed(ask, &message, kept, &target))
-        (acts(ask, &message, &here, &state))
+        (acts(ask, &message, &here, &state, why.as_ref().is_some_and(|why| why.code == "parked")))
         (payload_of(&message, &here, ask.query.text("as")))
         (headers(&message))
         h2 { "Fields" }
@@ -146,7 +146,7 @@ pub fn by(why: &Why, queue: &Query) -> Markup {
 }
 
 /// Returns what can be done with a message.
-fn acts(ask: &Ask, message: &Record, here: &Query, state: &str) -> Markup {
+fn acts(ask: &Ask, message: &Record, here: &Query, state: &str, is_parked: bool) -> Markup {
     let button = |act: OneAct, key: &str| {
         let query = here.clone().with("act", act.name().as_bytes());
         action(ask, &capital(act.word()), key, &query)
@@ -166,6 +166,7 @@ fn acts(ask: &Ask, message: &Record, here: &Query, state: &str) -> Markup {
             @if OneAct::Now.fits(state) {
                 (direct(ask, "Run now", "", &here.clone().with("act", b"now-one")))
             }
+            @if is_parked { (to_form(ask, "Send signal", "", "signal", here)) }
             @if waits {
                 (to_form(ask, "Reschedule", "", "reschedule", here))
                 @if is_text { (to_form(ask, "Edit payload", "", "edit", here)) }

@@ -44,6 +44,7 @@ pub fn route(ask: &Ask, path: &str, posted: bool) -> Result<Answer, HttpError> {
         ("send", _) => forms::page(ask, FormKind::Send),
         ("reschedule", _) => forms::page(ask, FormKind::Reschedule),
         ("edit", _) => forms::page(ask, FormKind::Edit),
+        ("signal", _) => forms::page(ask, FormKind::Signal),
         ("schedule", _) => forms::page(ask, FormKind::Schedule),
         ("settings", _) => forms::page(ask, FormKind::Settings),
         // Messages that are marked in a list come with a form.
