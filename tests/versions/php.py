@@ -58,8 +58,11 @@ def _plain(versions: str) -> str:
 
 
 def _tests(root: str, server) -> str | None:
-    _run(["rm", "-rf", f"{root}/root/php"])
-    _run(["cp", "-r", str(ROOT / "clients/php"), f"{root}/root/php"])
+    _run(["rm", "-rf", f"{root}/root/dq"])
+    # The conformance cases are found from the tests.
+    for part in ("clients/php", "tests/conformance"):
+        _run(["mkdir", "-p", f"{root}/root/dq/{part}"])
+        _run(["cp", "-r", f"{ROOT / part}/.", f"{root}/root/dq/{part}"])
     mounted = f"{root}/proc"
     _run(["mount", "-t", "proc", "proc", mounted])
     env = {"DQ_TEST_URL": f"redis://127.0.0.1:{server.port}", "MESSENGER_DQ": f"dq://127.0.0.1:{server.port}"}
@@ -67,7 +70,7 @@ def _tests(root: str, server) -> str | None:
     try:
         for part in PARTS:
             # Newer releases of PHPUnit report deprecations, which are not what this is about.
-            line = f"cd /root/php && phpunit --testsuite {part} --do-not-cache-result"
+            line = f"cd /root/dq/clients/php && phpunit --testsuite {part} --do-not-cache-result"
             done = _run(["chroot", root, *words, "sh", "-c", line])
             if "Tests:" not in done.stdout and "OK (" not in done.stdout or "FAILURES" in done.stdout or "ERRORS" in done.stdout:
                 return done.stdout[-4000:] + done.stderr[-1000:]
