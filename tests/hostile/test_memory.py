@@ -14,7 +14,7 @@ def full(make_server):
     w = server.wire()
     w.ok("DQ.CREATE", "q", "LEASE", 600000)
     w.ok("DQ.MSEND", "q", 12, *["x" * 100] * 12)
-    w.ok("DQ.SEND", "q", "d", "ID", "delayed", "DELAY", 150)
+    w.ok("DQ.SEND", "q", "d", "ID", "delayed", "DELAY", 600000)
     [[_, w.running, _, _], [_, dead, _, _]] = w.ok("DQ.FETCH", "q", "COUNT", 2)
     w.ok("DQ.NACK", "q", dead, "FATAL")
     w.ok("CONFIG", "SET", "maxmemory", 1)
@@ -50,6 +50,7 @@ def test_commands_that_drain_work_on_a_full_server(full):
 def test_due_messages_wake_waiters_on_a_full_server(full):
     while full.ok("DQ.FETCH", "q", "COUNT", 100, "NOACK"):
         pass
+    full.ok("DQ.RESCHEDULE", "q", "delayed", "DELAY", 100)
     reply = msgs(full.ok("DQ.FETCH", "q", "BLOCK", 5000))
     assert [m.id for m in reply] == [b"delayed"]
 
