@@ -2,12 +2,14 @@
 //! queues of its slot. All of that is done, or nothing.
 
 use super::message_options::with_message_options;
+use super::parents::{check_parent, keys_of_parents};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::acksend::Made;
 use crate::server::config::MAX_PAYLOAD;
 use crate::server::{acksend, results};
+use dq_queue::args::acksend::What;
 use dq_queue::args::{self, Scope, Words};
 
 /// The description of the command, for the server and for COMMAND DOCS.
@@ -35,7 +37,7 @@ const NEXT: Arg = Arg::block("message", &NEXT_PARTS).after("NEXT");
 const SIGNAL: Arg =
     Arg::block("signal", &[Arg::key(), Arg::text("id"), Arg::text("text")]).after("SIGNAL");
 
-const NEXT_PARTS: [Arg; 26] =
+const NEXT_PARTS: [Arg; 28] =
     with_message_options(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]);
 
 /// The positions of the keys to which messages are sent, among the arguments after the name. None
@@ -43,7 +45,16 @@ const NEXT_PARTS: [Arg; 26] =
 fn dests(words: &[&[u8]]) -> Vec<usize> {
     let after_key = words.get(1..).unwrap_or_default();
     match args::acksend::ack_send(Words::new(after_key), u64::MAX) {
-        Ok(request) => request.next.iter().map(|next| next.key + 1).collect(),
+        Ok(request) => {
+            let keys = request.next.iter().map(|next| next.key + 1);
+            let sent = request.next.iter().filter_map(|next| match &next.what {
+                What::Send(send) => Some(&send.choices),
+                What::Signal(_) => None,
+            });
+            let mut keys: Vec<_> = keys.chain(keys_of_parents(words, sent)).collect();
+            keys.sort_unstable();
+            keys
+        }
         Err(_) => Vec::new(),
     }
 }
@@ -55,6 +66,11 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     results::check(request.result.as_deref())?;
     // The words begin behind the name and the key.
     let dest = |word: usize| args.name(word + 2);
+    for next in &request.next {
+        if let (What::Send(send), Some(key)) = (&next.what, dest(next.key)) {
+            check_parent(ctx, key, send)?;
+        }
+    }
     let sent = acksend::run(ctx, key, request, dest)?;
     let reply = ctx.reply();
     match sent {

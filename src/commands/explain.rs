@@ -4,8 +4,10 @@ use super::inspect::{events_error, inspect};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
+use crate::server::children::{first_open, queues_of_children};
 use crate::server::message_reply::{field, text, time};
 use dq_queue::args::{self, Words};
+use dq_queue::queue::inspect::explain::Code;
 
 /// The description of the command, for the server and for COMMAND DOCS.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -26,24 +28,33 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
     let id = args::get::message(Words::new(&words))?;
     let events_error = events_error(ctx, key)?;
-    inspect(ctx, key, |reply, queue| {
-        let Some(explanation) = queue.and_then(|(queue, now)| queue.explain(id, now)) else {
-            return reply.null();
-        };
-        reply.map(4);
-        field(reply, "code");
-        reply.bulk(explanation.code.name().as_bytes());
-        field(reply, "why");
-        let mut why = explanation.why;
-        if let Some(error) = events_error {
-            why += " Its events are not noted: ";
-            why += error;
-            why.push('.');
-        }
-        reply.bulk(why.as_bytes());
-        field(reply, "until");
-        time(reply, explanation.until);
-        field(reply, "by");
-        text(reply, explanation.by.as_deref());
-    })
+    let explained = inspect(ctx, key, |_, queue| {
+        let (queue, now) = queue?;
+        let queues = queues_of_children(queue, id);
+        Some((queue.explain(id, now)?, queues))
+    })?;
+    let Some((mut explanation, queues)) = explained else {
+        ctx.reply().null();
+        return Ok(());
+    };
+    if explanation.code == Code::ChildrenOpen {
+        explanation.by = first_open(ctx, key, id, &queues);
+    }
+    let reply = ctx.reply();
+    reply.map(4);
+    field(reply, "code");
+    reply.bulk(explanation.code.name().as_bytes());
+    field(reply, "why");
+    let mut why = explanation.why;
+    if let Some(error) = events_error {
+        why += " Its events are not noted: ";
+        why += error;
+        why.push('.');
+    }
+    reply.bulk(why.as_bytes());
+    field(reply, "until");
+    time(reply, explanation.until);
+    field(reply, "by");
+    text(reply, explanation.by.as_deref());
+    Ok(())
 }

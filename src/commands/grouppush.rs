@@ -2,6 +2,7 @@
 //! the id, or with null if the id is taken.
 
 use super::message_options::with_message_options;
+use super::parents::{check_parent, key_of_parent};
 use super::send::{id, sent};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -19,14 +20,14 @@ use dq_queue::Queue;
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.GROUPPUSH",
     handler: run,
-    flags: "write deny-oom",
+    flags: "write deny-oom getkeys-api",
     arity: -6,
-    keys: Keys::First,
+    keys: Keys::FirstAnd(parent),
     access: Access::Insert,
     summary: "Adds a JSON object as a message, its group read from its fields.",
     complexity: "O(L + log N) with a payload of L bytes and N messages in the queue",
     since: FIRST,
-    args: &with_message_options::<29>(
+    args: &with_message_options::<31>(
         &[
             Arg::key(),
             Arg::text("json"),
@@ -44,11 +45,18 @@ pub const SPEC: CommandSpec = CommandSpec {
     ),
 };
 
+fn parent(words: &[&[u8]]) -> Vec<usize> {
+    key_of_parent(words, |words| {
+        args::grouppush::group_push(words, u64::MAX).map(|push| push.send)
+    })
+}
+
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
     let GroupPush { send, has_at_path } =
         args::grouppush::group_push(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    check_parent(ctx, key, &send)?;
     if let (DueTime::At(at), true) = (send.due, has_at_path) {
         // Every SEND is checked for this, but by the name of AT.
         let opened = ctx.open_read(key)?;

@@ -71,6 +71,29 @@ const LIMITS: Arg = Arg::block(
 /// `COST c`
 const COST: Arg = Arg::integer("cost").after("COST").optional();
 
+/// `CHILDREN n`
+const CHILDREN: Arg = Arg::integer("children").after("CHILDREN").optional();
+/// `PARENT key id [ONDEAD HOLD | GO | DIE]`
+const PARENT: Arg = Arg::block(
+    "parent",
+    &[
+        Arg::key(),
+        Arg::text("parentid"),
+        Arg::one_of(
+            "ondead",
+            &[
+                Arg::word("hold", "HOLD"),
+                Arg::word("go", "GO"),
+                Arg::word("die", "DIE"),
+            ],
+        )
+        .after("ONDEAD")
+        .optional(),
+    ],
+)
+.after("PARENT")
+.optional();
+
 /// What a command must have for an option of a message, in the terms of [`Scope`].
 #[derive(Clone, Copy)]
 enum Needs {
@@ -78,6 +101,7 @@ enum Needs {
     Id,
     Due,
     Group,
+    Kin,
 }
 
 impl Needs {
@@ -87,12 +111,13 @@ impl Needs {
             Needs::Id => scope.id,
             Needs::Due => scope.due,
             Needs::Group => scope.group,
+            Needs::Kin => scope.kin,
         }
     }
 }
 
 /// The options of a message, in the order of COMMAND DOCS.
-const OF_MESSAGE: [(Needs, Arg); 24] = [
+const OF_MESSAGE: [(Needs, Arg); 26] = [
     (Needs::Id, ID),
     (Needs::Id, REPLACE),
     // It needs REPLACE.
@@ -119,6 +144,8 @@ const OF_MESSAGE: [(Needs, Arg); 24] = [
     (Needs::Nothing, ERRORS),
     (Needs::Nothing, LIMITS),
     (Needs::Nothing, COST),
+    (Needs::Kin, CHILDREN),
+    (Needs::Kin, PARENT),
 ];
 
 /// The arguments of a command that sends messages: `before`, the options of a message that are in

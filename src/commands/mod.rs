@@ -8,6 +8,7 @@ mod acksend;
 mod alter;
 mod batches;
 mod cancel;
+mod children;
 mod consumers;
 mod create;
 mod explain;
@@ -32,6 +33,7 @@ mod ninfo;
 mod op;
 mod ops;
 mod options;
+mod parents;
 mod partitions;
 mod pause;
 mod peek;
@@ -53,7 +55,7 @@ mod wait;
 use crate::redis::spec::CommandSpec;
 
 /// Every command of the module.
-pub static ALL: [CommandSpec; 43] = [
+pub static ALL: [CommandSpec; 44] = [
     create::SPEC,
     alter::SPEC,
     send::SPEC,
@@ -78,6 +80,7 @@ pub static ALL: [CommandSpec; 43] = [
     info::SPEC,
     groups::SPEC,
     batches::SPEC,
+    children::SPEC,
     limits::SPEC,
     consumers::SPEC,
     explain::SPEC,

@@ -1,6 +1,7 @@
 //! DQ.MSEND: adds several messages. Replies with their ids, in the order of the payloads.
 
 use super::message_options::with_message_options;
+use super::parents::{check_parent, key_of_parent};
 use super::send::{id, sent};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
@@ -14,14 +15,14 @@ use dq_queue::op::{Op, Sent};
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.MSEND",
     handler: run,
-    flags: "write deny-oom",
+    flags: "write deny-oom getkeys-api",
     arity: -4,
-    keys: Keys::First,
+    keys: Keys::FirstAnd(parent),
     access: Access::Insert,
     summary: "Adds several messages with the same options, all or none.",
     complexity: "O(M log N) with M messages added to N in the queue",
     since: FIRST,
-    args: &with_message_options::<23>(
+    args: &with_message_options::<25>(
         &[
             Arg::key(),
             Arg::integer("numpayloads"),
@@ -32,13 +33,16 @@ pub const SPEC: CommandSpec = CommandSpec {
     ),
 };
 
+fn parent(words: &[&[u8]]) -> Vec<usize> {
+    key_of_parent(words, |words| args::send::multi(words, u64::MAX))
+}
+
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
-    let op = Op::Send(args::send::multi(
-        Words::new(&words),
-        MAX_PAYLOAD.unsigned(),
-    )?);
+    let send = args::send::multi(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    check_parent(ctx, key, &send)?;
+    let op = Op::Send(send);
     commit::run(ctx, key, &op, Missing::Create, |reply, outcome| {
         let Some((queue, all)) = sent(outcome) else {
             return reply.null_array();

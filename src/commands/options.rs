@@ -57,6 +57,7 @@ pub const DEAD_TO: Arg = Arg::block(
                 Arg::word("expired", "EXPIRED"),
                 Arg::word("batch", "BATCH"),
                 Arg::word("timeouts", "TIMEOUTS"),
+                Arg::word("children", "CHILDREN"),
             ],
         )
         .multiple()

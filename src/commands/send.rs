@@ -1,6 +1,7 @@
 //! DQ.SEND: adds a message. Replies with its id, or with null if the id is taken.
 
 use super::message_options::with_message_options;
+use super::parents::{check_parent, key_of_parent};
 use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
@@ -15,15 +16,19 @@ use dq_queue::{Done, Queue, Seq};
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.SEND",
     handler: run,
-    flags: "write deny-oom fast",
+    flags: "write deny-oom fast getkeys-api",
     arity: -3,
-    keys: Keys::First,
+    keys: Keys::FirstAnd(parent),
     access: Access::Insert,
     summary: "Adds a message, due now or later.",
     complexity: "O(log N) with N messages in the queue",
     since: FIRST,
-    args: &with_message_options::<26>(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]),
+    args: &with_message_options::<28>(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]),
 };
+
+fn parent(words: &[&[u8]]) -> Vec<usize> {
+    key_of_parent(words, |words| args::send::send(words, u64::MAX))
+}
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
@@ -34,6 +39,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         return replay::command(ctx, key, &Op::Send(send));
     }
     let send = args::send::send(Words::new(&words), MAX_PAYLOAD.unsigned())?;
+    check_parent(ctx, key, &send)?;
     let op = Op::Send(send);
     let form = Form::Verbatim;
     commit::run_in_form(

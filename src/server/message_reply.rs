@@ -39,7 +39,7 @@ pub fn ending(reply: Reply<'_>, state: State, text: Option<&[u8]>) {
 }
 
 fn meta(reply: Reply<'_>, view: &View<'_>) {
-    reply.map(13);
+    reply.map(15);
     routing(reply, view);
     field(reply, "sent-at");
     reply.unsigned(view.message.sent_at);
@@ -54,6 +54,7 @@ fn meta(reply: Reply<'_>, view: &View<'_>) {
     field(reply, "signal");
     text(reply, view.message.signal());
     batches(reply, view);
+    kin(reply, view);
 }
 
 /// Writes the two fields batch and after.
@@ -72,6 +73,40 @@ fn batches(reply: Reply<'_>, view: &View<'_>) {
         ("finished", counts.finished),
         ("dead", counts.dead),
         ("cancelled", counts.cancelled),
+    ] {
+        field(reply, name);
+        reply.unsigned(count);
+    }
+}
+
+/// Writes the two fields parent and children.
+fn kin(reply: Reply<'_>, view: &View<'_>) {
+    field(reply, "parent");
+    match view.parent {
+        None => reply.null(),
+        Some(parent) => {
+            reply.map(3);
+            field(reply, "key");
+            reply.bulk(&parent.key);
+            field(reply, "id");
+            reply.bulk(&parent.id);
+            field(reply, "ondead");
+            reply.bulk(parent.on_dead.name().as_bytes());
+        }
+    }
+    field(reply, "children");
+    let Some(children) = view.message.children() else {
+        return reply.null();
+    };
+    let counts = &children.counts;
+    reply.map(6);
+    for (name, count) in [
+        ("total", children.total),
+        ("pending", children.pending()),
+        ("finished", counts.finished),
+        ("dead", counts.dead),
+        ("cancelled", counts.cancelled),
+        ("removed", counts.removed),
     ] {
         field(reply, name);
         reply.unsigned(count);
@@ -111,7 +146,7 @@ fn headers(reply: Reply<'_>, message: &Message) {
 /// Writes all that is known of a message, as a map.
 pub fn message(reply: Reply<'_>, view: &View<'_>) {
     let ended = view.message.texts();
-    reply.map(33);
+    reply.map(35);
     field(reply, "id");
     reply.bulk(view.id.as_bytes());
     field(reply, "status");
@@ -159,6 +194,7 @@ pub fn message(reply: Reply<'_>, view: &View<'_>) {
     field(reply, "signal");
     text(reply, view.message.signal());
     batches(reply, view);
+    kin(reply, view);
     field(reply, "first-sent-at");
     time(reply, view.first_sent_at);
     field(reply, "rerun");

@@ -18,6 +18,7 @@ mod arrivals;
 pub mod blocked_wait;
 mod bound_leases;
 pub mod bulk_ops;
+pub mod children;
 pub mod clock;
 pub mod commit;
 pub mod config;

@@ -5,7 +5,7 @@ import pytest
 from tests.harness.replies import Manual, Queue, as_map, msgs
 from tests.harness.server import wait_for
 
-REASONS = ["retries", "rejected", "expired", "batch", "timeouts"]
+REASONS = ["retries", "rejected", "expired", "batch", "timeouts", "children"]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from tests.harness.replies import Manual, Queue, as_map, msgs
 
 META = {
     "group", "score", "priority", "type", "headers", "sent-at", "due-at", "lease-until", "retries-left", "note", "signal", "batch",
-    "after",
+    "after", "parent", "children",
 }  # fmt: skip
 
 
@@ -63,6 +63,8 @@ def test_withmeta_adds_the_map(r, key):
         "signal": None,
         "batch": None,
         "after": None,
+        "parent": None,
+        "children": None,
     }
 
 
@@ -154,6 +156,8 @@ def test_noack_shows_the_group_of_its_last_messages(r, key):
             "signal": None,
             "batch": None,
             "after": None,
+            "parent": None,
+            "children": None,
         }
 
 

@@ -6,7 +6,7 @@ from tests.harness.replies import Manual, Queue, truth
 
 RECORD = (
     "id status state payload attempt failures timeouts retries-left group score priority type headers sent-at due-at "
-    "first-started-at started-at lease-until finished-at consumer receipt error result reason note signal batch after "
+    "first-started-at started-at lease-until finished-at consumer receipt error result reason note signal batch after parent children "
     "first-sent-at rerun limits cost errors"
 ).split()
 STATES = "delayed ready blocked retry running finished dead cancelled".split()

@@ -13,7 +13,7 @@ FIELDS = {
     "id", "status", "state", "payload", "attempt", "failures", "timeouts", "retries-left", "group",
     "score", "priority", "type", "headers", "sent-at", "due-at", "first-started-at", "started-at",
     "lease-until", "finished-at", "consumer", "receipt", "error", "result", "reason", "note", "signal", "batch",
-    "after", "first-sent-at", "rerun", "limits", "cost", "errors",
+    "after", "parent", "children", "first-sent-at", "rerun", "limits", "cost", "errors",
 }  # fmt: skip
 
 STATUS = {
@@ -73,7 +73,7 @@ def test_get_shows_a_message_that_was_not_yet_delivered(r, key):
         "timeouts": 0, "retries-left": 3, "group": None, "score": None, "priority": -3, "type": "mail",
         "headers": {"x": "1", "y": "2"}, "sent-at": START + 5, "due-at": START + 15, "first-started-at": None,
         "started-at": None, "lease-until": None, "finished-at": None, "consumer": None, "receipt": None,
-        "error": None, "result": None, "reason": None, "note": None, "signal": None, "batch": None, "after": None,
+        "error": None, "result": None, "reason": None, "note": None, "signal": None, "batch": None, "after": None, "parent": None, "children": None,
         "first-sent-at": None, "rerun": False, "limits": [], "cost": None, "errors": [],
     }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 # Verbs of families: they name no keys.
 KEYLESS = "ROUTE PARTITIONS NFETCH NINFO".split()
-READS = "GET LIST PEEK LEN INFO GROUPS BATCHES LIMITS CONSUMERS EXPLAIN SCHEDULES ROUTE PARTITIONS NINFO".split()
+READS = "GET LIST PEEK LEN INFO GROUPS BATCHES CHILDREN LIMITS CONSUMERS EXPLAIN SCHEDULES ROUTE PARTITIONS NINFO".split()
 WRITES = (
     "CREATE ALTER SEND MSEND GROUPPUSH FETCH MFETCH ACK ACKSEND NACK TOUCH TICK CANCEL RESCHEDULE UPDATE SIGNAL REDRIVE PURGE "
     "PAUSE RESUME GROUPSET LIMIT SCHEDULE UNSCHEDULE FIND NFETCH"
@@ -23,6 +23,9 @@ KEYS = [
     (("SEND", "k", "p"), ["k"]),
     (("SEND", "k", "ID", "ID", "k2", "REPLACE", "DELAY", 5), ["k"]),
     (("MSEND", "k", 2, "NUMKEYS", "3", "DELAY", 5), ["k"]),
+    (("SEND", "k", "PARENT", "PARENT", "PARENT", "id", "CHILDREN", 2), ["k", "PARENT"]),
+    (("SEND", "k", "p", "TYPE", "PARENT", "parent", "k2", "id", "ONDEAD", "GO"), ["k", "k2"]),
+    (("MSEND", "k", 1, "PARENT", "PARENT", "k2", "id"), ["k", "k2"]),
     (("GROUPPUSH", "k", "{}", "GROUPBY", 1, "a"), ["k"]),
     (("FETCH", "k"), ["k"]),
     (("FETCH", "k", "ACK", 2, 1, 2, "BLOCK", 0), ["k"]),
@@ -36,6 +39,7 @@ KEYS = [
         ["k", "NEXT", "b"],
     ),
     (("ACKSEND", "k", 1, "SIGNAL", "NEXT", "SIGNAL", "id", "NEXT", "b", "p", "PARK", "SIGNAL", "c", "i", "t"), ["k", "NEXT", "b", "c"]),
+    (("ACKSEND", "k", 1, "NEXT", "a", "p", "PARENT", "k2", "id", "NEXT", "b", "p"), ["k", "a", "k2", "b"]),
     (("NACK", "k", 1), ["k"]),
     (("TOUCH", "k", 5, 1), ["k"]),
     (("TICK", "a"), ["a"]),
@@ -53,6 +57,7 @@ KEYS = [
     (("INFO", "k"), ["k"]),
     (("GROUPS", "k"), ["k"]),
     (("BATCHES", "k", "COUNT", 5), ["k"]),
+    (("CHILDREN", "k", "id", "COUNT", 5), ["k"]),
     (("LIMITS", "k", "COUNT", 5), ["k"]),
     (("CONSUMERS", "k"), ["k"]),
     (("EXPLAIN", "k", "id"), ["k"]),

@@ -8,6 +8,7 @@ use std::num::NonZeroU64;
 
 use crate::message::after::Batching;
 use crate::message::errors::FailedAttempt;
+use crate::message::kin::Parent;
 use crate::message::limited::Limited;
 use crate::message::Choices;
 use crate::schedule::Limits;
@@ -202,6 +203,10 @@ pub fn template(choices: &Choices, has_group: bool, if_group: bool) -> Result<()
         choices.expire_at().is_none() && choices.max_wait().is_none(),
         "a schedule must have neither EXPIREAT nor MAXWAIT",
     )?;
+    ensure(
+        choices.parent().is_none() && choices.children().is_none(),
+        "a schedule must have neither PARENT nor CHILDREN",
+    )?;
     ensure(has_group || !if_group, "IFGROUP needs a group")
 }
 
@@ -232,7 +237,20 @@ pub fn choices(choices: &Choices) -> Result<(), Invalid> {
     )?;
     choices.label.as_deref().map_or(Ok(()), name)?;
     choices.takes().map_or(Ok(()), Limited::check)?;
+    choices.parent().map_or(Ok(()), parent)?;
+    choices
+        .children()
+        .map_or(Ok(()), |children| positive(children.total))?;
     choices.batching().map_or(Ok(()), batching)
+}
+
+/// Checks PARENT.
+pub fn parent(parent: &Parent) -> Result<(), Invalid> {
+    ensure(
+        !parent.key.is_empty(),
+        "the key of PARENT must not be empty",
+    )?;
+    name(&parent.id)
 }
 
 /// Checks BATCH, AFTER and PARK.

@@ -59,6 +59,7 @@ impl Ops<'_> {
                 max_timeouts: self.maybe(3, |a| a.rng.u64(0..4)),
                 errors: self.maybe(3, |a| a.rng.u8(0..4)),
                 limited: self.maybe(2, Self::limited),
+                kin: None,
             };
             choices.change_rare(|own| *own = rare);
         }

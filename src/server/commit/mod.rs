@@ -7,6 +7,7 @@
 
 mod apply;
 mod begin;
+mod children;
 mod dead_letters;
 pub mod event_stream;
 mod outbox;
@@ -231,9 +232,15 @@ impl Aftermath<'_> {
     /// before [`Aftermath::publish`].
     #[inline]
     pub fn tell(&mut self, ctx: &mut Context) {
+        self.tell_from(ctx, 0);
+    }
+
+    /// Like [`Aftermath::tell`], for a change that another one has led to, at this depth.
+    #[inline]
+    fn tell_from(&mut self, ctx: &mut Context, depth: usize) {
         if self.outbox.is_some() {
             self.append(ctx);
-            self.deliver(ctx);
+            self.deliver_from(ctx, depth);
         }
     }
 
@@ -249,11 +256,20 @@ impl Aftermath<'_> {
         }
     }
 
-    /// Sends dead messages to another queue, and replicates what was collected for that.
+    /// Tells parents of their children, sends dead messages to another queue, and replicates what
+    /// was collected for that.
     pub fn deliver(&mut self, ctx: &mut Context) {
+        self.deliver_from(ctx, 0);
+    }
+
+    fn deliver_from(&mut self, ctx: &mut Context, depth: usize) {
         let Some(outbox) = self.outbox.take() else {
             return;
         };
+        if !outbox.children.is_empty() {
+            let others = self.others.get_or_insert_default();
+            children::deliver(ctx, self.key, outbox.children, depth, others);
+        }
         if let Some(letters) = outbox.letters {
             letters.deliver(ctx, self.key, self.others.get_or_insert_default());
         }
@@ -291,6 +307,9 @@ fn publish_others(ctx: &mut Context, others: &Others) {
         if ctx.wants_events() {
             notify(ctx, key.name(), *happened);
         }
+    }
+    for (key, ending) in &others.ended {
+        blocked_wait::answer(ctx, key.name(), ending.clone());
     }
     for appended in &others.streams {
         let stream = appended.stream.name();

@@ -1,9 +1,13 @@
-//! What a change of a queue leaves for other keys: entries of its event stream, and dead messages for
-//! another queue. It is done when the queue is closed again, in the same replicated command.
+//! What a change of a queue leaves for other keys: entries of its event stream, what parents count of
+//! their children, and dead messages for another queue. It is done when the queue is closed again, in the same replicated command.
+
+use std::collections::btree_map::Entry;
+use std::collections::BTreeMap;
 
 use crate::redis::{Context, Name, OwnedName, Value};
-use dq_queue::op::{Happened, Told};
-use dq_queue::Moment;
+use dq_queue::message::kin::News;
+use dq_queue::op::{Ending, Happened, Told};
+use dq_queue::{Moment, Seq};
 
 use super::dead_letters::Letters;
 use super::event_stream::{Appended, Entries};
@@ -12,6 +16,8 @@ use super::event_stream::{Appended, Entries};
 pub struct Outbox {
     pub entries: Option<Entries>,
     pub letters: Option<Letters>,
+    /// What has become of children, by their sets.
+    pub children: BTreeMap<Seq, News>,
     /// Whether the collecting of log entries began for it.
     pub began_to_collect: bool,
 }
@@ -21,6 +27,8 @@ pub struct Outbox {
 pub struct Others {
     pub queues: Vec<(OwnedName, Happened)>,
     pub streams: Vec<Appended>,
+    /// Ends of messages that clients wait for.
+    pub ended: Vec<(OwnedName, Ending)>,
 }
 
 impl Outbox {
@@ -41,12 +49,17 @@ impl Outbox {
             true => None,
             false => Letters::of(key, queue, &told.moving, moment),
         };
-        if entries.is_none() && letters.is_none() {
+        let children = match is_replay {
+            true => BTreeMap::new(),
+            false => told.children,
+        };
+        if entries.is_none() && letters.is_none() && children.is_empty() {
             return None;
         }
         Some(Outbox {
             entries,
             letters,
+            children,
             began_to_collect: !is_replay && ctx.begin_to_collect(),
         })
     }
@@ -58,6 +71,12 @@ impl Outbox {
             (none, later) => *none = none.take().or(later),
         }
         self.letters = self.letters.take().or(later.letters);
+        for (set, news) in later.children {
+            match self.children.entry(set) {
+                Entry::Vacant(entry) => drop(entry.insert(news)),
+                Entry::Occupied(mut entry) => entry.get_mut().delta.add(&news.delta),
+            }
+        }
         self.began_to_collect |= later.began_to_collect;
     }
 }

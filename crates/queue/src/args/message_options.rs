@@ -9,10 +9,11 @@ use smallvec::SmallVec;
 
 use super::option::{exclude, flag, once, OptionWord};
 use super::queue_options::{backoff, retries};
-use super::words::{instead, ANY, ERRORS, MS, SOME_MS};
+use super::words::{instead, ANY, ERRORS, MS, SOME, SOME_MS};
 use super::{Parsed, Words};
 use crate::message::after::{After, Batching, Counts, OnFail, Park};
 use crate::message::id::NameHasher;
+use crate::message::kin::{Children, Kin, Parent};
 use crate::message::limited::{Limited, MAX_LIMITS};
 use crate::message::score::Score;
 use crate::message::{Choices, Header, RareChoices};
@@ -31,6 +32,8 @@ pub struct Scope {
     /// GROUP. A command without it accepts SCORE only if it sets
     /// [`MessageOptions::group`] itself.
     pub group: bool,
+    /// PARENT, ONDEAD and CHILDREN.
+    pub kin: bool,
 }
 
 impl Scope {
@@ -39,6 +42,7 @@ impl Scope {
         id: true,
         due: true,
         group: true,
+        kin: true,
     };
     /// The options of MSEND, whose messages cannot share an id.
     pub const MSEND: Scope = Scope {
@@ -54,6 +58,7 @@ impl Scope {
     pub const SCHEDULE: Scope = Scope {
         id: false,
         due: false,
+        kin: false,
         ..Scope::SEND
     };
 }
@@ -90,6 +95,9 @@ pub struct MessageOptions<'a> {
     cost: Option<u64>,
     park: bool,
     park_for: Option<Millis>,
+    parent: Option<(&'a [u8], &'a [u8])>,
+    on_dead: Option<OnFail>,
+    children: Option<u64>,
 }
 
 impl<'a> MessageOptions<'a> {
@@ -120,6 +128,9 @@ impl<'a> MessageOptions<'a> {
             cost: None,
             park: false,
             park_for: None,
+            parent: None,
+            on_dead: None,
+            children: None,
         }
     }
 
@@ -161,6 +172,14 @@ impl<'a> MessageOptions<'a> {
             "COST" => once(&mut self.cost, what, words.number(what, ANY)?),
             "PARK" => flag(&mut self.park, what),
             "FOR" => once(&mut self.park_for, what, words.number(what, SOME_MS)?),
+            "PARENT" if self.scope.kin => {
+                let parent = (words.key(what)?, words.name(what)?);
+                once(&mut self.parent, what, parent)
+            }
+            "ONDEAD" if self.scope.kin => once(&mut self.on_dead, what, on_fail(words, what)?),
+            "CHILDREN" if self.scope.kin => {
+                once(&mut self.children, what, words.number(what, SOME)?)
+            }
             "HEADERS" => once(&mut self.headers, what, headers(words, what)?),
             _ => Err(option.unknown()),
         }
@@ -193,6 +212,25 @@ impl<'a> MessageOptions<'a> {
         }
     }
 
+    /// The values of PARENT, ONDEAD and CHILDREN, if any is given.
+    ///
+    /// Errors: ONDEAD is given without PARENT.
+    fn kin(&self) -> Parsed<Option<Box<Kin>>> {
+        if self.on_dead.is_some() && self.parent.is_none() {
+            return Err("ERR ONDEAD needs PARENT".into());
+        }
+        if self.parent.is_none() && self.children.is_none() {
+            return Ok(None);
+        }
+        let parent = self.parent.map(|(key, id)| Parent {
+            key: key.into(),
+            id: id.into(),
+            on_dead: self.on_dead.unwrap_or_default(),
+        });
+        let children = self.children.map(|total| Box::new(Children::new(total)));
+        Ok(Some(Box::new(Kin { parent, children })))
+    }
+
     /// Makes the operation that sends `payloads` with these options.
     ///
     /// Errors: two options exclude each other, or an option needs another one.
@@ -217,6 +255,7 @@ impl<'a> MessageOptions<'a> {
         exclude(("TTL", self.ttl.is_some()), expires)?;
         let rare = RareChoices {
             batching: self.batching()?,
+            kin: self.kin()?,
             limited: (self.limits.is_some() || self.cost.is_some()).then(|| {
                 Box::new(Limited {
                     names: self.limits.unwrap_or_default(),

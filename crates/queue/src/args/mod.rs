@@ -41,6 +41,7 @@ pub mod acksend;
 pub mod alter;
 pub mod batches;
 pub mod cancel;
+pub mod children;
 pub mod create;
 pub mod family;
 pub mod fetch;

@@ -101,6 +101,15 @@ impl<'a> Words<'a> {
         self.take().ok_or_else(|| needs_value(what))
     }
 
+    /// Consumes a key, which is not empty.
+    pub fn key(&mut self, what: &str) -> Parsed<&'a [u8]> {
+        let key = self.bytes(what)?;
+        match key.is_empty() {
+            true => Err(instead(what, "a key that is not empty", key)),
+            false => Ok(key),
+        }
+    }
+
     /// Consumes a name of 1 to 1,024 bytes.
     pub fn name(&mut self, what: &str) -> Parsed<&'a [u8]> {
         let name = self.bytes(what)?;

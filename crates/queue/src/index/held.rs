@@ -1,5 +1,6 @@
 //! The indexes of held messages: those that wait until something lets them go.
 
+use crate::collections::ordered::OrderedSet;
 use crate::{Millis, Seq, TimeIndex};
 
 /// All held messages, and when their waits end by themselves.
@@ -9,6 +10,8 @@ pub struct Held {
     pub all: TimeIndex,
     /// Parked ones that wait for a limited time, by its end.
     ends: TimeIndex,
+    /// Those that are to die because a child died, and have not yet.
+    pub dying: OrderedSet<Seq>,
 }
 
 impl Held {
@@ -27,13 +30,13 @@ impl Held {
         self.ends.first().map(|(key, ())| key)
     }
 
-    /// Both indexes, to be freed.
+    /// Both indexes of times, to be freed.
     pub fn into_indexes(self) -> [TimeIndex; 2] {
         [self.all, self.ends]
     }
 
     /// Bytes allocated.
     pub fn memory_bytes(&self) -> usize {
-        self.all.memory_bytes() + self.ends.memory_bytes()
+        self.all.memory_bytes() + self.ends.memory_bytes() + self.dying.memory_bytes()
     }
 }

@@ -9,4 +9,5 @@ pub mod leases;
 pub mod order_key;
 pub mod ready_line;
 pub mod records;
+pub mod siblings;
 pub mod waiting;

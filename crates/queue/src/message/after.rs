@@ -62,7 +62,7 @@ pub struct After {
 
 /// What a dead message of a batch means for a message that waits for the batch. The
 /// numbers are part of the log and the snapshot format.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum OnFail {
     /// It goes on waiting until the dead message is redriven, cancelled or removed.

@@ -1,6 +1,7 @@
 //! What a held message waits for, and how long.
 
 use super::after::After;
+use super::kin::Wait;
 use super::state::StoredState;
 use super::Message;
 use crate::{Millis, NEVER};
@@ -9,7 +10,15 @@ impl Message {
     /// The batch that it waits for, if a batch holds it.
     pub fn held_after(&self) -> Option<&After> {
         let waits = self.stored == StoredState::Held && !self.is_parked();
+        let waits = waits && !self.is_held_by_children();
         self.after().filter(|_| waits)
+    }
+
+    /// Whether it is held until its children have ended.
+    pub fn is_held_by_children(&self) -> bool {
+        let is_held = self.stored == StoredState::Held;
+        let children = self.children().filter(|_| is_held);
+        children.is_some_and(|children| children.wait == Wait::Now)
     }
 
     /// Whether it is held until a signal comes.

@@ -2,6 +2,7 @@
 
 use super::after::Batching;
 use super::extension::{Extension, Texts};
+use super::kin::{Children, Kin, Parent};
 use super::limited::Limited;
 use super::{Choices, Header, Message, RareChoices};
 use crate::collections::footprint::allocated;
@@ -42,6 +43,13 @@ impl Choices {
         bytes += self.rare.as_ref().map_or(0, |_| RARE);
         if let Some(limited) = self.takes() {
             bytes += allocated(size_of::<Limited>()) + limited.heap_bytes();
+        }
+        if let Some(kin) = self.rare.as_ref().and_then(|rare| rare.kin.as_ref()) {
+            bytes += allocated(size_of::<Kin>());
+            bytes += kin.parent.as_ref().map_or(0, Parent::heap_bytes);
+            bytes += kin.children.as_ref().map_or(0, |children| {
+                allocated(size_of::<Children>()) + children.heap_bytes()
+            });
         }
         if let Some(batching) = self.batching() {
             let after = batching.after.as_ref();

@@ -19,7 +19,7 @@ pub enum StoredState {
     Dead = 5,
     /// Cancelled. The record is kept.
     Cancelled = 6,
-    /// Messages of a batch for which it waits have not ended, or it is parked.
+    /// Messages of a batch for which it waits, or children, have not ended, or it is parked.
     Held = 7,
 }
 
@@ -76,7 +76,8 @@ pub enum State {
     Dead,
     /// Cancelled.
     Cancelled,
-    /// Messages of a batch for which it waits have not ended, or it waits for a signal.
+    /// Messages of a batch for which it waits, or children, have not ended, or it waits for
+    /// a signal.
     Held,
 }
 
@@ -138,16 +139,19 @@ pub enum Reason {
     Batch = 4,
     /// As many of its leases as MAXTIMEOUTS allows ran out or were lost.
     Timeouts = 5,
+    /// A child of it died.
+    Children = 6,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; 5] = [
+    pub const ALL: [Reason; 6] = [
         Reason::Retries,
         Reason::Rejected,
         Reason::Expired,
         Reason::Batch,
         Reason::Timeouts,
+        Reason::Children,
     ];
 
     /// The name of the reason in replies.
@@ -158,6 +162,7 @@ impl Reason {
             Reason::Expired => "expired",
             Reason::Batch => "batch",
             Reason::Timeouts => "timeouts",
+            Reason::Children => "children",
         }
     }
 
@@ -169,6 +174,7 @@ impl Reason {
             3 => Reason::Expired,
             4 => Reason::Batch,
             5 => Reason::Timeouts,
+            6 => Reason::Children,
             _ => return None,
         })
     }

@@ -1,6 +1,9 @@
 //! The effects of operations on everyone but the caller: replicas, listeners
 //! and clients that wait.
 
+use std::collections::BTreeMap;
+
+use crate::message::kin::News;
 use crate::message::state::State;
 use crate::transition::Transition;
 use crate::Seq;
@@ -81,6 +84,9 @@ pub struct Told {
     /// The transitions of messages, in order, where the queue has an event stream. Every server
     /// that applies the operation adds them to the stream itself.
     pub transitions: Vec<Transition>,
+    /// What has become of children, by the number of their set of siblings. A replay drops
+    /// it: what it changes at the parents follows in log entries of their own.
+    pub children: BTreeMap<Seq, News>,
 }
 
 impl Effects {

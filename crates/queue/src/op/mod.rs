@@ -5,6 +5,7 @@
 //! at one [`Moment`]. So they all take the same way through the queue.
 
 mod before;
+mod counted;
 mod effects;
 mod fetch;
 mod nack;
@@ -24,6 +25,7 @@ use crate::{Millis, Receipt, Seq};
 
 pub use crate::message::due_time::DueTime;
 pub use before::Before;
+pub use counted::{Counted, CountedOne};
 pub use effects::{Effects, Ending, Happened, Told};
 pub use fetch::Fetch;
 pub use nack::{NackKind, NackPause, Paused};
@@ -314,6 +316,9 @@ pub enum Op<'a> {
     /// Removes dead messages that have gone to another queue. It follows the operation in
     /// which they died, in the same replicated command.
     Moved(Moved<'a>),
+    /// Counts at parents what has become of their children. It follows the operation in
+    /// which that happened, in the same replicated command.
+    Children(Counted<'a>),
 }
 
 impl<'a> Op<'a> {

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::message::body::{Body, Content};
+use crate::message::kin::Parent;
 use crate::message::state::State;
 use crate::message::Message;
 use crate::{Millis, Receipt, Seq};
@@ -35,6 +36,8 @@ pub struct Gone {
     group: Option<Box<[u8]>>,
     /// The name of its batch, which may have been forgotten.
     batch: Option<Box<[u8]>>,
+    /// Its parent, which may have been forgotten.
+    parent: Option<Box<Parent>>,
 }
 
 impl Gone {
@@ -54,6 +57,7 @@ impl Gone {
             payload: content.payload.into(),
             group: group.map(Into::into),
             batch: batch.map(Into::into),
+            parent: None,
         }
     }
 
@@ -65,6 +69,17 @@ impl Gone {
     /// The name of its batch, if it is in one.
     pub fn batch(&self) -> Option<&[u8]> {
         self.batch.as_deref()
+    }
+
+    /// Adds its parent, if it is a child.
+    pub fn with_parent(mut self, parent: Option<&Parent>) -> Gone {
+        self.parent = parent.cloned().map(Box::new);
+        self
+    }
+
+    /// Its parent, if it is a child.
+    pub fn parent(&self) -> Option<&Parent> {
+        self.parent.as_deref()
     }
 
     /// The id and the payload of the message.

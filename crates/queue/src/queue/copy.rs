@@ -19,6 +19,8 @@ impl Queue {
         copy.consumers.forget_tokens();
         copy.old_ends.clear();
         copy.settle_some(usize::MAX);
+        // A child counts once, and not again in a copy.
+        copy.siblings = None;
         copy.effects = Effects::default();
         copy
     }

@@ -49,7 +49,11 @@ impl Queue {
     pub fn tells_many(&self) -> bool {
         const MANY: usize = if IS_SMALL { 4 } else { 128 };
         let told = self.effects.told.as_ref();
-        told.is_some_and(|told| told.moving.len() >= MANY || told.transitions.len() >= 2 * MANY)
+        told.is_some_and(|told| {
+            told.moving.len() >= MANY
+                || told.children.len() >= MANY
+                || told.transitions.len() >= 2 * MANY
+        })
     }
 
     /// Whether the last change has left something to tell other keys.

@@ -42,8 +42,12 @@ impl Queue {
     pub(super) fn end(&mut self, seq: Seq, stored: StoredState, now: Millis) {
         self.publish_end(seq, stored);
         self.note_end(seq, stored, now);
+        let was_dead = self.siblings.is_some() && self.is_at(seq, StoredState::Dead);
         if self.batches.is_some() {
             self.member_ended(seq, stored, now);
+        }
+        if self.siblings.is_some() {
+            self.child_ended(seq, was_dead, stored);
         }
         if self.has_reruns && self.end_for_rerun(seq, stored) {
             return;
@@ -200,6 +204,9 @@ impl Queue {
     pub(super) fn forget(&mut self, seq: Seq) {
         if self.batches.is_some() {
             self.member_gone(seq);
+        }
+        if self.siblings.is_some() {
+            self.child_gone(seq);
         }
         self.ids.remove(&self.store, seq);
         let taken = self

@@ -7,8 +7,8 @@
 //! `delivery/` tells what the queue can give and in which order, and brings running
 //! messages back. `limits/` keeps groups from giving after failures. `rerun.rs` sends one more
 //! message when a run has ended. `batches/` counts
-//! the messages of named batches, and `held/` has the messages that wait for them or for a
-//! signal. `bulk/` divides an
+//! the messages of named batches, `siblings.rs` tells parents of their children, and `held/`
+//! has the messages that wait for a batch, for children or for a signal. `bulk/` divides an
 //! operation on many messages into slices. `inspect/` only reads. `rebuild/` takes a
 //! queue apart for a snapshot and builds it from one, checked.
 
@@ -26,6 +26,7 @@ mod moves;
 mod ops;
 pub mod rebuild;
 mod rerun;
+mod siblings;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -51,6 +52,7 @@ use crate::index::held::Held;
 use crate::index::leases::Leases;
 use crate::index::ready_line::{Expected, Join, Position, ReadyLine};
 use crate::index::records::Records;
+use crate::index::siblings::AllSiblings;
 use crate::index::waiting::Waiting;
 use crate::message::body::Content;
 use crate::message::id::{generated, Id, Ids, NameHasher, GENERATED_LEN};
@@ -105,6 +107,8 @@ pub struct Queue {
     plain_breaker: Option<Box<Circuit>>,
     /// Named batches, and the messages that they hold. `None` where there are none.
     batches: Option<Box<Batches>>,
+    /// The children of messages of this or another queue. `None` where there are none.
+    siblings: Option<Box<AllSiblings>>,
     /// What became of dead messages that were to go to another queue. `None` if there were
     /// none.
     dead_letters: Option<Box<DeadLetters>>,
@@ -213,6 +217,7 @@ impl Queue {
             watched: HashSet::default(),
             ahead: None,
             batches: None,
+            siblings: None,
             dead_letters: None,
             limits: None,
             fair: (fair != Fair::Count).then(Box::default),
@@ -288,7 +293,7 @@ impl Queue {
         // the ungrouped messages up to date. A run of zero steps may have moved
         // `wake` here and not on a replica; that makes no difference, since it
         // found nothing to do.
-        let follows = matches!(op, Op::Moved(_));
+        let follows = matches!(op, Op::Moved(_) | Op::Children(_));
         if self.has_work(now) && !follows {
             self.catch_up_with(now);
         }
@@ -368,6 +373,7 @@ impl Queue {
                 false => self.catch_up(*since, now),
             }),
             Op::Moved(moved) => Ok(self.moved(moved, now)),
+            Op::Children(counted) => Ok(self.count_children(counted, now)),
         }
     }
 

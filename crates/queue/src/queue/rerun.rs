@@ -147,6 +147,7 @@ impl Queue {
             choices.change_rare(|rare| {
                 rare.batching = old_rare.batching;
                 rare.limited = old_rare.limited;
+                rare.kin = old_rare.kin;
             });
             ext.choices = choices.stored();
         });

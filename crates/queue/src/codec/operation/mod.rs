@@ -44,6 +44,7 @@ const ACK_SEND: u8 = 27;
 const PAUSE_SCHEDULE: u8 = 28;
 const MOVED: u8 = 29;
 const SIGNAL: u8 = 32;
+const CHILDREN: u8 = 33;
 const LIMIT: u8 = 36;
 
 /// The parts of a FETCH that are told by a byte of their own, as bits.
@@ -51,6 +52,15 @@ mod more {
     pub const RESULTS: u8 = 1;
     pub const TOKEN: u8 = 1 << 1;
     pub const ALL: u8 = RESULTS | TOKEN;
+}
+
+/// What a parent is told beside counts, as bits.
+mod more_of_children {
+    /// The parent dies, too.
+    pub const DIES: u8 = 1;
+    /// It does so in an event of its own.
+    pub const DIES_LATER: u8 = 2;
+    pub const ALL: u8 = DIES | DIES_LATER;
 }
 
 /// The parts of a NACK that few have, as bits.
@@ -97,6 +107,7 @@ pub fn kind(op: &Op) -> u8 {
         Op::FindDo { .. } => FIND_DO,
         Op::Remove(_) => REMOVE,
         Op::Moved(_) => MOVED,
+        Op::Children(_) => CHILDREN,
         Op::Limit { .. } => LIMIT,
     }
 }

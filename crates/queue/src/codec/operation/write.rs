@@ -2,15 +2,20 @@
 
 use std::borrow::Cow;
 
-use super::{flags_of_send, has_options, limits_of, more, more_of_nack, silence_of};
+use super::{
+    flags_of_send, has_options, limits_of, more, more_of_children, more_of_nack, silence_of,
+};
 use crate::codec::options::{
     put_changes, put_due, put_limit_rule, put_rate, put_rule, put_send_options, Manner, OfSend,
 };
-use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, put_optional_bytes};
+use crate::codec::wire::{
+    put_bytes, put_delta, put_fixed, put_number, put_optional_bytes, put_signed,
+};
 use crate::dead_letters::Moved;
 use crate::message::state::State;
 use crate::op::{
-    AckSend, DueTime, Fetch, NackKind, NackPause, Paused, Piecemeal, Redrive, Removal, Send,
+    AckSend, Counted, DueTime, Fetch, NackKind, NackPause, Paused, Piecemeal, Redrive, Removal,
+    Send,
 };
 use crate::schedule::Extras;
 use crate::{Millis, Op, Receipt, Seq};
@@ -147,6 +152,7 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
         Op::Unschedule { name } | Op::PauseSchedule { name, .. } => out.extend_from_slice(name),
         Op::CatchUp { since, .. } => put_number(out, *since),
         Op::Moved(moved) => put_moved(out, moved),
+        Op::Children(counted) => put_counted(out, counted),
     }
 }
 
@@ -319,6 +325,22 @@ fn put_moved(out: &mut Vec<u8>, moved: &Moved) {
         put_delta(out, *seq, base);
         base = *seq;
         put_optional_bytes(out, new_id.as_deref());
+    }
+}
+
+fn put_counted(out: &mut Vec<u8>, counted: &Counted) {
+    put_bytes(out, &counted.from);
+    put_number(out, counted.of.len() as u64);
+    let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+    for one in &counted.of {
+        put_bytes(out, &one.id);
+        out.push(
+            flag(one.delta.dies, more_of_children::DIES)
+                | flag(one.dies_later, more_of_children::DIES_LATER),
+        );
+        for n in one.delta.counts() {
+            put_signed(out, n);
+        }
     }
 }
 

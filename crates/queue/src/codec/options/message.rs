@@ -6,6 +6,7 @@ use super::{backoff, mask, put_backoff};
 use crate::codec::wire::{put_bytes, put_fixed, put_number, put_signed, Reader, MOST_RESERVED};
 use crate::limits::{self, Invalid};
 use crate::message::after::{After, Batching, Counts, OnFail, Park};
+use crate::message::kin::{Children, Kin, Parent};
 use crate::message::limited::{Limited, MAX_LIMITS};
 use crate::message::score::{Number, Score};
 use crate::message::{Choices, Header, RareChoices};
@@ -24,9 +25,9 @@ const AFTER: u32 = 11;
 const MAX_TIMEOUTS: u32 = 13;
 const ERRORS: u32 = 14;
 const PARK: u32 = 15;
+const PARENT: u32 = 16;
+const CHILDREN: u32 = 17;
 const LIMITS: u32 = 18;
-/// The options that no message has yet.
-const UNUSED: u64 = 0b11 << 16;
 
 /// The options of a send that are not of its messages: whether it is done only if its
 /// group has a message, and whether it waits for the end of a run.
@@ -88,8 +89,8 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
         choices.max_timeouts().is_some(),
         choices.errors().is_some(),
         choices.park().is_some(),
-        false,
-        false,
+        choices.parent().is_some(),
+        choices.children().is_some(),
         choices.takes().is_some(),
     ]);
     put_number(out, present | more);
@@ -140,6 +141,12 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
     if let Some(park) = choices.park() {
         put_number(out, park.ms.map_or(0, NonZeroU64::get));
     }
+    if let Some(parent) = choices.parent() {
+        put_parent(out, parent);
+    }
+    if let Some(children) = choices.children() {
+        put_number(out, children.total);
+    }
     if let Some(limited) = choices.takes() {
         put_number(out, limited.names.len() as u64);
         for name in &limited.names {
@@ -159,7 +166,7 @@ pub fn choices(reader: &mut Reader) -> Result<Choices, Invalid> {
 
 fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
     limits::ensure(
-        present >> MESSAGE_OPTIONS == 0 && present & (1 << IF_GROUP | UNUSED) == 0,
+        present >> MESSAGE_OPTIONS == 0 && present & 1 << IF_GROUP == 0,
         "a message has an unknown option",
     )?;
     let has = |bit: u32| present >> bit & 1 == 1;
@@ -200,6 +207,7 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
             max_timeouts: None,
             errors: None,
             limited: None,
+            kin: None,
         };
         if has(BATCH) || has(AFTER) {
             let batch = has(BATCH).then(|| reader.bytes()).transpose()?;
@@ -218,6 +226,12 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
         if has(PARK) {
             let ms = NonZeroU64::new(reader.number()?);
             rare.batching.get_or_insert_default().park = Some(Park { ms });
+        }
+        if has(PARENT) || has(CHILDREN) {
+            let parent = has(PARENT).then(|| parent(reader)).transpose()?;
+            let total = has(CHILDREN).then(|| reader.number()).transpose()?;
+            let children = total.map(|total| Box::new(Children::new(total)));
+            rare.kin = Some(Box::new(Kin { parent, children }));
         }
         if has(LIMITS) {
             rare.limited = Some(Box::new(limited(reader)?));
@@ -276,12 +290,33 @@ fn score(reader: &mut Reader) -> Result<Score, Invalid> {
 const NO_SCORE: Invalid = Invalid("SCORE must be a finite number, in its shortest form");
 
 fn after(reader: &mut Reader) -> Result<After, Invalid> {
-    let batch = reader.bytes()?.into();
+    Ok(After {
+        batch: reader.bytes()?.into(),
+        on_fail: on_fail(reader)?,
+        counts: Counts::default(),
+    })
+}
+
+fn on_fail(reader: &mut Reader) -> Result<OnFail, Invalid> {
     let number = usize::from(reader.byte()?);
     let on_fail = OnFail::ALL.get(number).copied();
-    Ok(After {
-        batch,
-        on_fail: on_fail.ok_or(Invalid("ONFAIL must be 0 (HOLD), 1 (GO) or 2 (DIE)"))?,
-        counts: Counts::default(),
+    on_fail.ok_or(Invalid(
+        "ONFAIL and ONDEAD must be 0 (HOLD), 1 (GO) or 2 (DIE)",
+    ))
+}
+
+/// Writes a parent.
+pub fn put_parent(out: &mut Vec<u8>, parent: &Parent) {
+    put_bytes(out, &parent.key);
+    put_bytes(out, &parent.id);
+    out.push(parent.on_dead as u8);
+}
+
+/// Reads what [`put_parent`] writes, unchecked but for ONDEAD.
+pub fn parent(reader: &mut Reader) -> Result<Parent, Invalid> {
+    Ok(Parent {
+        key: reader.bytes()?.into(),
+        id: reader.bytes()?.into(),
+        on_dead: on_fail(reader)?,
     })
 }

@@ -13,7 +13,9 @@ use crate::settings::Backoff;
 
 pub use due_time::{due, put_due};
 pub use limit::{limit_rule, put_limit_rule};
-pub use message::{choices, put_choices, put_send_options, send_options, OfSend};
+pub use message::{
+    choices, parent, put_choices, put_parent, put_send_options, send_options, OfSend,
+};
 pub use queue::{changes, clock, put_changes, put_clock, put_rate, put_settings, rate, settings};
 pub use schedule::{put_rule, rule, Manner};
 

@@ -1,5 +1,6 @@
 //! Writes the data of the frames of a snapshot.
 
+use super::children::put_children;
 use super::{extra, group_flags, limit_flags, phase, tag, texts, Bases};
 use crate::codec::options::{
     put_choices, put_clock, put_due, put_limit_rule, put_rate, put_rule, put_send_options,
@@ -282,7 +283,7 @@ pub fn put_history(
     out: &mut Vec<u8>,
     numbered: Numbered,
     consumer: Option<u64>,
-    batch: Option<u64>,
+    [batch, siblings]: [Option<u64>; 2],
     bases: &mut Bases,
 ) {
     let flag = |is: bool, bit: u64| if is { bit } else { 0 };
@@ -318,7 +319,9 @@ pub fn put_history(
             | flag(message.is_due_at_point(), extra::POINT)
             | flag(!message.errors().is_empty(), extra::ERRORS)
             | flag(message.rerun().is_some(), extra::RERUN)
-            | flag(signal.is_some(), extra::SIGNAL),
+            | flag(signal.is_some(), extra::SIGNAL)
+            | flag(message.children().is_some(), extra::CHILDREN)
+            | flag(siblings.is_some(), extra::SIBLINGS),
     );
     if let Some(choices) = choices {
         put_choices(out, choices);
@@ -374,6 +377,12 @@ pub fn put_history(
     if let Some(signal) = signal {
         put_bytes(out, &signal.text);
         put_number(out, signal.during);
+    }
+    if let Some(children) = message.children() {
+        put_children(out, children);
+    }
+    if let Some(siblings) = siblings {
+        put_number(out, siblings);
     }
 }
 

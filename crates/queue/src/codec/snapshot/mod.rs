@@ -7,7 +7,7 @@
 //! - the data that a queue has once;
 //! - its schedules, limits with names, batches and remembered ids;
 //! - its messages in the order of sending, each group (with its breaker just
-//!   behind it), consumer and named batch just before
+//!   behind it), consumer, named batch and parent just before
 //!   the first message that names it, and each salt of ids just before the
 //!   first message whose id was generated with it, unless it is that of the
 //!   queue;
@@ -23,6 +23,7 @@
 //!
 //! Equal queues have equal snapshots, whichever operations led to them.
 
+mod children;
 mod dead_letters;
 pub(in crate::codec::snapshot) mod frames;
 pub(in crate::codec) mod read;
@@ -39,7 +40,8 @@ pub use write::encode;
 /// have [`tag::NEXT`], version 2 did not have [`tag::SALT`], version 3 had
 /// neither [`texts`] nor more than seven options of a message, nor named batches,
 /// version 4 did not have [`extra::POINT`], and version 5 had neither [`extra::RERUN`] nor
-/// [`extra::SIGNAL`] nor parked messages, nor [`tag::DEAD_LETTERS`] nor [`tag::LIMIT`].
+/// [`extra::SIGNAL`] nor parked messages, nor [`tag::DEAD_LETTERS`], [`tag::LIMIT`] nor
+/// [`tag::SIBLINGS`].
 pub const VERSION: u32 = 6;
 
 /// The size of the blocks of a saved queue, in bytes. The server compresses
@@ -82,6 +84,8 @@ pub mod tag {
     pub const HIDDEN: u8 = 20;
     /// What a group, or the ungrouped messages, have used (FAIR).
     pub const USAGE: u8 = 21;
+    /// The parent of messages that follow.
+    pub const SIBLINGS: u8 = 22;
     pub const MESSAGE: u8 = 0x80;
     /// How far the stored state is shifted in the tag of a message.
     pub const STATE: u32 = 4;
@@ -127,7 +131,11 @@ pub mod extra {
     pub const RERUN: u64 = 1 << 19;
     /// The signal that came last.
     pub const SIGNAL: u64 = 1 << 20;
-    pub const ALL: u64 = (1 << 21) - 1;
+    /// What it has counted of its children.
+    pub const CHILDREN: u64 = 1 << 21;
+    /// The set of siblings that it is in.
+    pub const SIBLINGS: u64 = 1 << 22;
+    pub const ALL: u64 = (1 << 23) - 1;
 }
 
 /// What the byte of the reason holds beside the number of the reason.

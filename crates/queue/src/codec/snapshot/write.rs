@@ -8,6 +8,7 @@ use super::frames::{
     put_schedule, put_usage, put_whole,
 };
 use super::{tag, Bases, BACKS_OFF};
+use crate::codec::options::put_parent;
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, set_number};
 use crate::message::history::History;
 use crate::message::id::NameHasher;
@@ -41,6 +42,7 @@ pub fn encode(queue: &Queue, size: usize, emit: &mut dyn FnMut(&[u8])) {
         consumers: Numbers::default(),
         known: parts.consumers().collect(),
         named: HashMap::default(),
+        siblings: HashMap::default(),
         parts,
     };
     writer.write();
@@ -58,6 +60,8 @@ struct Writer<'a, 'e> {
     known: HashMap<&'a [u8], Known, NameHasher>,
     /// The named batches that have been written, with their numbers here.
     named: HashMap<Seq, u64, NameHasher>,
+    /// The sets of siblings that have been written, with their numbers here.
+    siblings: HashMap<Seq, u64, NameHasher>,
 }
 
 impl<'a> Writer<'a, '_> {
@@ -162,8 +166,11 @@ impl<'a> Writer<'a, '_> {
         let group = self.group(message.group);
         let consumer = self.consumer(message.history.consumer());
         let batch = numbered.batch.and_then(|batch| self.named_batch(batch));
-        let has_more =
-            numbered.first_sent.is_some() || batch.is_some() || message.is_due_at_point();
+        let siblings = numbered.siblings.and_then(|number| self.siblings(number));
+        let has_more = numbered.first_sent.is_some()
+            || batch.is_some()
+            || siblings.is_some()
+            || message.is_due_at_point();
         let has_history = message.history != History::None || has_more;
         let is_next = !has_history
             && numbered.seq == self.bases.seq + 1
@@ -195,7 +202,8 @@ impl<'a> Writer<'a, '_> {
             put_bytes(frame, id);
         }
         if has_history {
-            put_history(frame, numbered, consumer, batch, &mut self.bases);
+            let sets = [batch, siblings];
+            put_history(frame, numbered, consumer, sets, &mut self.bases);
         }
         self.blocks.end(content.payload);
     }
@@ -251,6 +259,23 @@ impl<'a> Writer<'a, '_> {
         self.blocks.end(&named.name);
         let number = self.named.len() as u64;
         self.named.insert(batch, number);
+        Some(number)
+    }
+
+    /// Returns the number of a set of siblings. One that has not been written is written
+    /// now.
+    fn siblings(&mut self, set: Seq) -> Option<u64> {
+        if let Some(number) = self.siblings.get(&set) {
+            return Some(*number);
+        }
+        let siblings = self.parts.siblings(set)?;
+        let frame = self.blocks.begin();
+        frame.push(tag::SIBLINGS);
+        put_number(frame, set);
+        put_parent(frame, &siblings.parent);
+        self.blocks.end(&[]);
+        let number = self.siblings.len() as u64;
+        self.siblings.insert(set, number);
         Some(number)
     }
 

@@ -81,6 +81,41 @@ impl Members {
         all
     }
 
+    /// Up to `most` messages of these batches, from the number `from` on and before `end`,
+    /// by number. Also returns the last number that was looked at, unless all were. It
+    /// looks through `pages` pages at most. O(pages).
+    pub fn range_of(
+        &self,
+        of: &[Seq],
+        from: Seq,
+        end: Seq,
+        pages: u64,
+        most: usize,
+    ) -> (Option<Seq>, Vec<Seq>) {
+        let mut found = Vec::new();
+        let first = from / PAGE;
+        for page in first.. {
+            if page * PAGE >= end {
+                break;
+            }
+            if page - first == pages {
+                return (Some(page * PAGE - 1), found);
+            }
+            let batches = self.pages.get(page).into_iter().flatten();
+            let bits = batches
+                .filter(|(batch, _)| of.contains(batch))
+                .fold(0, |all, (_, bits)| all | bits);
+            let seqs = (0..PAGE).filter(|bit| bits >> bit & 1 == 1);
+            for seq in seqs.map(|bit| page * PAGE + bit).filter(|seq| *seq >= from) {
+                if found.len() == most {
+                    return (found.last().copied(), found);
+                }
+                found.push(seq);
+            }
+        }
+        (None, found)
+    }
+
     /// Drops up to `limit` pages. Returns how many. Only for freeing everything in
     /// slices: it must not be used for anything else afterwards.
     pub fn drain_some(&mut self, limit: usize) -> usize {
@@ -119,6 +154,30 @@ mod tests {
             assert_eq!((members.batch_of(seq), members.remove(seq)), (None, None));
         }
         assert_eq!((members.pages.iter().count(), members.len), (0, 0));
+    }
+
+    #[test]
+    fn a_range_of_batches_is_listed_piece_by_piece() {
+        let mut members = Members::default();
+        for seq in 1..1000 {
+            members.insert(seq, seq % 4);
+        }
+        let mut all = Vec::new();
+        let mut from = 1;
+        loop {
+            let (next, some) = members.range_of(&[1, 2], from, 1000, 2, 50);
+            assert!(some.len() <= 50);
+            all.extend(some);
+            match next {
+                Some(last) => from = last + 1,
+                None => break,
+            }
+        }
+        let expected: Vec<Seq> = (1..1000)
+            .filter(|seq| [1, 2].contains(&(seq % 4)))
+            .collect();
+        assert_eq!(all, expected);
+        assert_eq!(members.range_of(&[9], 1, 1000, 99, 50), (None, Vec::new()));
     }
 
     #[test]

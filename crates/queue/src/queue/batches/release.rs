@@ -116,9 +116,9 @@ impl Queue {
         self.let_go_of_batch(seq, now, true, counts);
     }
 
-    /// Whether messages are held no longer and have not been released yet.
+    /// Whether messages are held no longer, or are to die, and have not been released yet.
     pub(in crate::queue) fn has_released(&self) -> bool {
         let batches = self.batches.as_ref();
-        batches.is_some_and(|batches| !batches.released.is_empty())
+        batches.is_some_and(|batches| !batches.released.is_empty()) || !self.held.dying.is_empty()
     }
 }

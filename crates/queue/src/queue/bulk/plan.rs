@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use hashbrown::HashSet;
 
 use super::sources::{pick, Mark, Source};
+use crate::index::siblings::AllSiblings;
 use crate::limits::MAX_COUNT;
 use crate::message::id::NameHasher;
 use crate::message::state::State;
@@ -102,8 +103,10 @@ impl Queue {
     ) -> Option<Purge> {
         let sources = Source::of_purge(state, group.is_some());
         let is_short = if state.is_none() && group.is_none() {
-            // Its content goes as a whole, but for the settings of groups.
-            self.groups.configured_count() <= AT_ONCE
+            // Its content goes as a whole, but for the settings of groups, and each parent
+            // of its messages is told.
+            let parents = self.siblings().map_or(0, AllSiblings::len);
+            self.groups.configured_count().max(parents) <= AT_ONCE
         } else {
             // Where due events are still to be processed, a state may have more than its
             // index.

@@ -55,7 +55,9 @@ impl Return {
             Return::Waits(_) | Return::TimedOut => true,
             Return::Dies(Reason::Retries | Reason::Timeouts) => true,
             Return::Uncounted | Return::Snoozed(_) | Return::Parked(_) => false,
-            Return::Dies(Reason::Rejected | Reason::Expired | Reason::Batch) => false,
+            Return::Dies(Reason::Rejected | Reason::Expired | Reason::Batch | Reason::Children) => {
+                false
+            }
         }
     }
 }

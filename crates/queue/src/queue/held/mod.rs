@@ -1,14 +1,16 @@
 //! Held messages: pending ones that nobody gets until what they wait for has come.
 //!
 //! A message waits for a count to come to nought: the messages of a batch that have not
-//! ended (AFTER, `batch.rs`), or one signal (PARK, `park.rs`), for which a time may be set
-//! as well. One that was sent with both waits for its batch first. Here are the indexes
-//! that all of them share. `release.rs` is the one way out: a message falls due, or at its
+//! ended (AFTER, `batch.rs`), children (CHILDREN, `children.rs`), or one signal (PARK,
+//! `park.rs`), for which a time may be set as well. One that was sent with more than one of
+//! them waits for its batch first, then for its children, and is parked last. Here are the
+//! indexes that all of them share. `release.rs` is the one way out: a message falls due, or at its
 //! own due time if that is later.
 //!
 //! A held message keeps its place in its group by its score, and holds back no other.
 
 mod batch;
+mod children;
 mod park;
 mod release;
 
@@ -43,14 +45,19 @@ impl Queue {
             self.expiring.remove(&(at, seq));
         }
         self.count_held_of(group, false);
+        self.held.dying.remove(&seq);
     }
 
     /// Takes a held message out of all indexes. The caller gives it another state.
     pub(in crate::queue) fn leave_held(&mut self, seq: Seq) {
-        match self.is_parked(seq) {
-            true => self.leave_park(seq),
-            false => self.leave_batch(seq),
+        if self.is_parked(seq) {
+            self.leave_park(seq);
+        } else if self.is_held_by_children(seq) {
+            self.exit_held(seq);
+        } else {
+            self.leave_batch(seq);
         }
+        self.end_wait_for_children(seq);
     }
 
     /// Counts a message of a group that is held, or is so no longer.

@@ -38,16 +38,28 @@ impl Queue {
         counts: Counts,
     ) {
         self.keep_counts(seq, counts);
+        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        if dies {
+            self.changed();
+            self.end_wait_for_children(seq);
+            self.die(seq, Reason::Batch, at);
+            self.refresh(group, self.last, Join::by_time(at));
+        } else if self.hold_by_children(seq) {
+            self.changed();
+            self.refresh(group, self.last, Join::by_time(at));
+        } else {
+            self.let_go_or_park(seq, at);
+        }
+    }
+
+    /// Parks a message that neither a batch nor children hold any longer, if it was sent
+    /// with PARK and no signal has come. Otherwise lets it go. It is in no index.
+    pub(in crate::queue) fn let_go_or_park(&mut self, seq: Seq, at: Millis) {
         let message = self.store.get(seq);
         let group = message.map_or(GroupIx::NONE, |m| m.group);
         let is_signalled = message.is_some_and(|message| message.signal().is_some());
         let park = message.and_then(Message::choices).and_then(Choices::park);
         match park {
-            _ if dies => {
-                self.changed();
-                self.die(seq, Reason::Batch, at);
-                self.refresh(group, self.last, Join::by_time(at));
-            }
             Some(park) if !is_signalled => {
                 self.changed();
                 self.park(seq, park, at);

@@ -1,6 +1,7 @@
 //! Counts of messages by state, and estimates of memory.
 
 use crate::dead_letters::DeadLetters;
+use crate::index::siblings::AllSiblings;
 use crate::message::state::{State, StoredState};
 use crate::queue::Queue;
 
@@ -53,6 +54,7 @@ impl Queue {
             + self.ids.memory_bytes()
             + self.waiting.memory_bytes()
             + self.held.memory_bytes()
+            + self.siblings().map_or(0, AllSiblings::memory_bytes)
             + self.first_dues.memory_bytes()
             + self.groups.memory_bytes()
             // About two words for each record in the order of its group, at the

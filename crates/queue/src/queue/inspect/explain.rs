@@ -4,6 +4,7 @@ use crate::groups::breaker::Circuit;
 use crate::groups::group::Group;
 use crate::index::order_key::OrderKey;
 use crate::message::id::Id;
+use crate::message::kin::Children;
 use crate::message::state::State;
 use crate::message::Message;
 use crate::queue::moves::order_key;
@@ -53,6 +54,8 @@ pub enum Code {
     Limit,
     /// It waits for a signal.
     Parked,
+    /// Children that it waits for have not ended.
+    ChildrenOpen,
 }
 
 impl Code {
@@ -78,6 +81,7 @@ impl Code {
             Code::Moved => "moved",
             Code::Limit => "limit",
             Code::Parked => "parked",
+            Code::ChildrenOpen => "children-open",
         }
     }
 }
@@ -126,6 +130,22 @@ fn explain_parked(message: &Message, now: Millis) -> Explanation {
         None => "It waits for a signal.".into(),
     };
     Explanation::new(Code::Parked, why).until(until)
+}
+
+fn explain_children(children: &Children) -> Explanation {
+    let (ended, counts) = (children.counts.ended(), children.counts);
+    let mut why = format!(
+        "It waits for {} children, of which {ended} have ended",
+        children.total
+    );
+    if counts.kept > 0 {
+        why += &format!(" and {} are dead and hold it", counts.kept);
+    }
+    why += match children.dies {
+        true => "; it is about to die of one that is dead.",
+        false => ".",
+    };
+    Explanation::new(Code::ChildrenOpen, why)
 }
 
 impl Queue {
@@ -180,7 +200,10 @@ impl Queue {
             }
             State::Cancelled => Explanation::new(Code::Cancelled, "It was cancelled."),
             State::Held if message.is_parked() => explain_parked(message, now),
-            State::Held => self.explain_held(message),
+            State::Held => match message.children() {
+                Some(children) if message.is_held_by_children() => explain_children(children),
+                _ => self.explain_held(message),
+            },
         })
     }
 

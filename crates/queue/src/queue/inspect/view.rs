@@ -7,6 +7,7 @@ use crate::groups::group::Group;
 use crate::message::after::Counts;
 use crate::message::body::Content;
 use crate::message::id::Id;
+use crate::message::kin::Parent;
 use crate::message::score::Score;
 use crate::message::state::{Reason, State, StoredState};
 use crate::message::{Choices, Message};
@@ -38,6 +39,8 @@ pub struct View<'a> {
     /// The batch that it waits for or has waited for, and the messages of that batch:
     /// now, or when it was held no longer.
     pub after: Option<(&'a [u8], Counts)>,
+    /// The message at which it counts when it ends.
+    pub parent: Option<&'a Parent>,
     /// How many more failures are forgiven; -1 if all are.
     pub retries_left: i64,
     /// When the first send of its row was done (Unix ms), if it has a MAXWAIT.
@@ -114,6 +117,7 @@ impl Queue {
             group: gone.group(),
             score: gone.group().map(|_| gone.message.score()),
             batch: gone.batch(),
+            parent: gone.parent(),
             ..self.view_of(delivered.seq, &gone.message, gone.content(), now)
         })
     }
@@ -142,6 +146,7 @@ impl Queue {
             consumer: self.consumers.name(message.history.consumer()),
             batch: self.batch_of(seq),
             after: self.after_of(message),
+            parent: self.parent_of(seq),
             retries_left,
             first_sent_at: message
                 .choices()

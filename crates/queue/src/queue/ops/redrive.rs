@@ -74,6 +74,9 @@ impl Queue {
             if self.batches.is_some() {
                 self.member_redriven(seq);
             }
+            if self.siblings.is_some() {
+                self.child_redriven(seq);
+            }
             self.bytes += size;
             self.unhold(seq, group);
             self.note(seq, Kind::Redriven);

@@ -96,13 +96,23 @@ impl Queue {
         mut replaced: Option<Millis>,
         now: Millis,
     ) -> SmallVec<[Sent; 1]> {
+        let mut counted = None;
         match id_use {
-            IdUse::Record(seq) => self.drop_record(seq),
+            IdUse::Record(seq) => {
+                if self.siblings.is_some()
+                    && send.replace
+                    && !self.is_at(seq, StoredState::Finished)
+                {
+                    self.replace_child(seq, &send.choices);
+                }
+                self.drop_record(seq);
+            }
             IdUse::Waiting(seq) => {
                 replaced = self.first_sent_at(seq);
-                self.replace(seq, now);
+                counted = self.store.get(seq).and_then(Message::children).cloned();
+                self.replace(seq, &send.choices, now);
             }
-            IdUse::Ended(seq) => self.replace_ended(seq, now),
+            IdUse::Ended(seq) => self.replace_ended(seq, &send.choices, now),
             IdUse::Running(seq) => {
                 self.wait_for_run(seq, send, now);
                 return SmallVec::from_buf([Sent::Waits(seq)]);
@@ -128,6 +138,9 @@ impl Queue {
             let seq = self.add(message, content, group, &send.choices, now);
             if let Some(first) = replaced {
                 self.store.set_first_sent(seq, first);
+            }
+            if let Some(counted) = counted.take() {
+                self.take_over_children(seq, counted, now);
             }
             sent.push(Sent::Added(seq));
         }
@@ -193,9 +206,12 @@ impl Queue {
             self.use_limits();
         }
         let group = message.group;
-        let park = choices.park().filter(|_| hold == Hold::Free);
+        let has_children = choices.children().is_some();
+        let park = choices
+            .park()
+            .filter(|_| hold == Hold::Free && !has_children);
         let keys = match hold {
-            Hold::Free if park.is_some() => {
+            Hold::Free if park.is_some() || has_children => {
                 message.stored = StoredState::Held;
                 None
             }
@@ -218,6 +234,13 @@ impl Queue {
         self.note_sent(seq, now);
         if let Some(batching) = batching.filter(|batching| batching.is_of_batches()) {
             self.enter_batches(seq, batching, hold);
+        }
+        if let Some(parent) = choices.parent() {
+            self.enter_siblings(seq, parent);
+        }
+        if has_children && hold == Hold::Free {
+            self.hold_by_children(seq);
+            self.refresh(group, now, self.join(now));
         }
         if let Some(park) = park {
             self.park(seq, park, now);
@@ -355,7 +378,10 @@ impl Queue {
 
     /// Removes a pending message that is replaced. Clients that wait for the end of
     /// its id keep waiting.
-    fn replace(&mut self, seq: Seq, now: Millis) {
+    fn replace(&mut self, seq: Seq, by: &Choices, now: Millis) {
+        if self.siblings.is_some() {
+            self.replace_child(seq, by);
+        }
         self.note(seq, Kind::Replaced);
         self.leave_pending(seq);
         let group = match self.store.get(seq) {
@@ -371,9 +397,12 @@ impl Queue {
 
     /// Removes a dead or cancelled message that is replaced. It holds its group no
     /// longer. Its id is not remembered: the new message has it.
-    fn replace_ended(&mut self, seq: Seq, now: Millis) {
+    fn replace_ended(&mut self, seq: Seq, by: &Choices, now: Millis) {
         if self.bring_up_to_date(seq, now).is_none() {
             return;
+        }
+        if self.siblings.is_some() {
+            self.replace_child(seq, by);
         }
         let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
         self.note(seq, Kind::Replaced);

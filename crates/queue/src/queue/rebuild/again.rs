@@ -20,6 +20,8 @@ struct Rebuild<'a> {
     consumers: BTreeMap<&'a [u8], u64>,
     /// The named batches with their numbers.
     named: BTreeMap<Seq, u64>,
+    /// The sets of siblings with their numbers.
+    siblings: BTreeMap<Seq, u64>,
     salt: u64,
 }
 
@@ -45,6 +47,7 @@ pub(super) fn rebuild(
         groups: BTreeMap::new(),
         consumers: BTreeMap::new(),
         named: BTreeMap::new(),
+        siblings: BTreeMap::new(),
     };
     for (ix, _) in queue.groups.starting_at(0) {
         rebuild.group(ix, left_out.contains(&ix))?;
@@ -188,6 +191,7 @@ impl<'a> Rebuild<'a> {
             let mut first_sent = queue.store.first_sent(seq);
             let batch = queue.batches();
             let batch = batch.and_then(|batches| batches.members.batch_of(seq));
+            let set = queue.siblings().and_then(|all| all.number_of(seq));
             if content.id.is_none() {
                 let salt = self.parts.salt_of(seq);
                 if std::mem::replace(&mut self.salt, salt) != salt {
@@ -209,6 +213,7 @@ impl<'a> Rebuild<'a> {
                 group: self.groups.get(&message.group).copied(),
                 consumer: self.consumer(message.history.consumer())?,
                 batch: batch.map(|batch| self.named_batch(batch)).transpose()?,
+                siblings: set.map(|set| self.siblings(set)).transpose()?,
             };
             let marks = Marks {
                 first_sent,
@@ -235,6 +240,19 @@ impl<'a> Rebuild<'a> {
             self.builder.consumer(name, None)?;
         }
         Ok(Some(number))
+    }
+
+    /// The number of a set of siblings, which is added if it is not known yet.
+    fn siblings(&mut self, set: Seq) -> Result<u64, Invalid> {
+        if let Some(number) = self.siblings.get(&set) {
+            return Ok(*number);
+        }
+        let siblings = self.parts.siblings(set);
+        let siblings = siblings.ok_or(Invalid("a set of siblings is missing"))?;
+        self.builder.siblings(set, &siblings.parent)?;
+        let number = self.siblings.len() as u64;
+        self.siblings.insert(set, number);
+        Ok(number)
     }
 
     /// The number of a named batch, which is added if it is not known yet.

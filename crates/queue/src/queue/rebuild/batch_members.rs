@@ -146,6 +146,7 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
             }
             queue.batches.get_or_insert_default();
             queue.enter_held_by(seq, part.batch);
+            queue.note_dying(seq);
         }
         if let Some(batches) = &mut queue.batches {
             batches.released.push_back(released);
@@ -154,6 +155,14 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
     for (seq, ()) in left.iter() {
         if queue.store.get(seq).is_some_and(Message::is_parked) {
             queue.enter_park(seq);
+            continue;
+        }
+        if queue
+            .store
+            .get(seq)
+            .is_some_and(Message::is_held_by_children)
+        {
+            queue.enter_children(seq);
             continue;
         }
         let on_fail = on_fail_of(queue, seq)?;
@@ -170,6 +179,7 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
             "a held message waits for a batch that has ended",
         )?;
         queue.hold_by(seq, holder);
+        queue.note_dying(seq);
     }
     let Some(batches) = &mut queue.batches else {
         return Ok(());

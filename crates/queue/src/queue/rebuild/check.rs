@@ -9,6 +9,7 @@ use crate::index::leases::{Batch, Lease};
 use crate::limits::{self, ensure, exact, name, Invalid, MAX_COUNT, MAX_FAILURES};
 use crate::message::body::Content;
 use crate::message::history::History;
+use crate::message::kin::Wait;
 use crate::message::rerun::Rerun;
 use crate::message::state::StoredState;
 use crate::message::Message;
@@ -180,8 +181,10 @@ pub fn message(
     } else if stored == StoredState::Held {
         let (failures, attempt) = (message.failures(), message.history.attempt());
         ensure(
-            message.after().is_some() && failures == 0 && attempt == 0,
-            "a held message must have AFTER, and neither attempts nor failures",
+            (message.after().is_some() || message.is_held_by_children())
+                && failures == 0
+                && attempt == 0,
+            "a held message must have AFTER or CHILDREN, and neither attempts nor failures",
         )?;
     }
     if message.history == History::None {
@@ -221,6 +224,16 @@ pub fn message(
         },
         "a message must have an end time if it has ended, and otherwise none",
     )?;
+    if let Some(children) = message.children() {
+        ensure(
+            stored == StoredState::Held || children.wait != Wait::Now && !children.dies,
+            "children hold a message that is not held",
+        )?;
+        ensure(
+            children.wait != Wait::Now || children.dies || !children.have_ended(),
+            "children hold a message though they have ended",
+        )?;
+    }
     if let Some(signal) = message.left().and_then(|left| left.signal()) {
         exact(signal.during)?;
         ensure(!stored.is_ended(), "a message that has ended has a signal")?;

@@ -27,6 +27,7 @@ use crate::index::batches::{NamedBatch, Released};
 use crate::index::fair_line::FairLine;
 use crate::index::leases::Batch;
 use crate::index::ready_line::{Join, Position};
+use crate::index::siblings::Siblings;
 use crate::limits::Invalid;
 use crate::message::body::Content;
 use crate::message::id::Id;
@@ -127,6 +128,8 @@ pub struct Numbered<'a> {
     pub first_sent: Option<Millis>,
     /// The number of the batch that it is in, if it is in one.
     pub batch: Option<Seq>,
+    /// The number of the set of siblings that it is in, if it is a child.
+    pub siblings: Option<Seq>,
 }
 
 /// The group and consumer of a message, by their numbers within the snapshot.
@@ -138,6 +141,8 @@ pub struct Names {
     pub consumer: Option<u64>,
     /// The batch that it is in.
     pub batch: Option<u64>,
+    /// The set of siblings that it is in.
+    pub siblings: Option<u64>,
 }
 
 /// A group that is written to a snapshot.
@@ -243,7 +248,7 @@ impl<'a> Parts<'a> {
     /// they still count in their group.
     pub fn messages(&self) -> impl Iterator<Item = Numbered<'a>> + 'a {
         let queue = self.queue;
-        let batches = queue.batches();
+        let (batches, siblings) = (queue.batches(), queue.siblings());
         queue.store.iter().map(move |(seq, message)| Numbered {
             seq,
             message,
@@ -251,6 +256,7 @@ impl<'a> Parts<'a> {
             term: queue.term_of(message),
             first_sent: queue.store.first_sent(seq),
             batch: batches.and_then(|batches| batches.members.batch_of(seq)),
+            siblings: siblings.and_then(|all| all.number_of(seq)),
         })
     }
 
@@ -321,6 +327,11 @@ impl<'a> Parts<'a> {
     /// The named batch with this number.
     pub fn named_batch(&self, batch: Seq) -> Option<&'a NamedBatch> {
         self.queue.batches()?.get(batch)
+    }
+
+    /// The set of siblings with this number.
+    pub fn siblings(&self, number: Seq) -> Option<&'a Siblings> {
+        self.queue.siblings()?.get(number)
     }
 
     /// Messages that are held no longer and have not been released yet, in their

@@ -112,6 +112,16 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         format!("{:?}", fair(queue)),
         format!("{:?}", fair(rebuilt)),
     )?;
+    let siblings = |queue: &Queue| {
+        let all = queue.siblings();
+        let sets = all.map(|all| {
+            all.iter()
+                .map(|(n, of)| (n, of.clone()))
+                .collect::<Vec<_>>()
+        });
+        format!("{:?}", (sets, all.map(|all| all.members.all())))
+    };
+    same("siblings", siblings(queue), siblings(rebuilt))?;
     same("batches", told(queue.batches()), told(rebuilt.batches()))?;
     same("groups", groups(queue), groups(rebuilt))?;
     same(

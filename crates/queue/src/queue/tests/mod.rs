@@ -4,6 +4,7 @@
 mod batches;
 mod breakers;
 mod bulk;
+mod children;
 mod closed;
 mod dead_letters;
 mod driver;

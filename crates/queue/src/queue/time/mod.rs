@@ -360,8 +360,8 @@ impl Queue {
                 ticked.fired += u64::from(self.fire_next(at));
                 self.ticket = ticket;
             }
-            // What is released is settled below.
-            Event::Release => {}
+            // What batches release is settled below.
+            Event::Release => self.end_dying(at),
             Event::SettledCount => self.prune_oldest(StoredState::Finished),
             Event::DeadCount => self.prune_oldest(StoredState::Dead),
         }

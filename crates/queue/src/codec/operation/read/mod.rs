@@ -1,5 +1,6 @@
 //! Reads an operation, and refuses one that no command can have made.
 
+mod counted;
 mod fetch;
 mod moved;
 mod nack;
@@ -7,16 +8,17 @@ mod send;
 mod values;
 
 use super::{
-    ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, DUPLICATE, END_LEASES, FETCH, FETCH_MORE,
-    FIND_DO, GRACE, GROUP_SET, HOLDS, LIMIT, MESSAGES, MOVED, NACK, PAUSE, PAUSE_SCHEDULE, PURGE,
-    PURGE_SOME, REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, SIGNAL, TAKEN_IDS, TICK,
-    TOUCH, UNSCHEDULE, UPDATE,
+    ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, CHILDREN, DUPLICATE, END_LEASES, FETCH,
+    FETCH_MORE, FIND_DO, GRACE, GROUP_SET, HOLDS, LIMIT, MESSAGES, MOVED, NACK, PAUSE,
+    PAUSE_SCHEDULE, PURGE, PURGE_SOME, REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, SIGNAL,
+    TAKEN_IDS, TICK, TOUCH, UNSCHEDULE, UPDATE,
 };
 use crate::codec::options::{changes, due, limit_rule, rate};
 use crate::codec::wire::Reader;
 use crate::limits::{self, Invalid};
 use crate::op::{FindAct, GroupChanges, Piecemeal, Redrive, Removal};
 use crate::{Op, Receipt};
+use counted::counted;
 use fetch::{fetch, fetch_with_more};
 use moved::moved;
 use nack::nack;
@@ -182,6 +184,7 @@ pub fn read<'a>(
             skip: has(0),
         },
         MOVED => Op::Moved(moved(reader, has(0))?),
+        CHILDREN => Op::Children(counted(reader)?),
         _ => return Err(Invalid("a log entry has an unknown kind of operation")),
     };
     Ok((op, 0))

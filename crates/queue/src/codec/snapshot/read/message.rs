@@ -2,6 +2,7 @@
 
 use super::counts;
 use crate::codec::options::{choices, due as read_due};
+use crate::codec::snapshot::children::children;
 use crate::codec::snapshot::{extra, tag, texts, Bases};
 use crate::codec::wire::Reader;
 use crate::limits::{self, ensure, Invalid};
@@ -53,7 +54,7 @@ pub fn message(
         limits::name(id)?;
     }
     let (mut consumer, mut term, mut marks) = (None, None, Marks::default());
-    let mut batch = None;
+    let (mut batch, mut siblings) = (None, None);
     let mut history = History::None;
     let mut is_point = false;
     if !is_next && has(tag::HISTORY) {
@@ -93,8 +94,14 @@ pub fn message(
             let left = &mut ext.texts_mut().left;
             Left::change(left, |more| more.signal = Some(signal));
         }
+        if bits & extra::CHILDREN != 0 {
+            children(reader, &mut ext)?;
+        }
+        if bits & extra::SIBLINGS != 0 {
+            siblings = Some(reader.number()?);
+        }
         is_point = bits & extra::POINT != 0;
-        let apart = extra::FIRST_SENT | extra::BATCH | extra::POINT;
+        let apart = extra::FIRST_SENT | extra::BATCH | extra::POINT | extra::SIBLINGS;
         let has_none = bits != 0 && bits & !apart == 0;
         history = match stored {
             StoredState::Running => History::of_running(ext, due),
@@ -119,6 +126,7 @@ pub fn message(
             group,
             consumer,
             batch,
+            siblings,
         },
         term,
         marks,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::dead_letters::dead_letters;
 use super::{tag, Bases, BACKS_OFF};
-use crate::codec::options::{clock, rule, send_options, settings, OfSend};
+use crate::codec::options::{clock, parent, rule, send_options, settings, OfSend};
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::collections::rate_window::RateWindow;
 use crate::consumer::TokenDelivery;
@@ -195,6 +195,12 @@ impl Decoder {
                 }
                 true => builder.released(released(&mut reader)?),
             },
+            tag::SIBLINGS => {
+                let number = reader.number()?;
+                let parent = parent(&mut reader)?;
+                reader.end()?;
+                builder.siblings(number, &parent)
+            }
             tag::PURGED => {
                 builder.purged(reader.number()?, reader.number()?)?;
                 reader.end()

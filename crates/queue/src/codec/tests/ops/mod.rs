@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use crate::dead_letters::{Moved, Stays};
 use crate::message::after::Park;
+use crate::message::kin::Delta;
 use crate::message::state::State;
 use crate::op::*;
 use crate::schedule::recurrence::Recurrence;
@@ -255,6 +256,7 @@ fn schedule(scale: Scale) -> impl Strategy<Value = Op<'static>> {
         send.choices.change_rare(|rare| {
             rare.expire_at = None;
             rare.max_wait = None;
+            rare.kin = None;
         });
         Op::Schedule(NewSchedule {
             name,
@@ -310,6 +312,21 @@ fn moved(scale: Scale) -> impl Strategy<Value = Moved<'static>> {
     let gone = vec((scale.seq(), option::weighted(0.3, scale.name())), 0..5);
     let stays = option::weighted(0.3, select(Stays::ALL.to_vec()));
     (gone, stays).prop_map(|(gone, stays)| Moved { gone, stays })
+}
+
+fn counted(scale: Scale) -> impl Strategy<Value = Counted<'static>> {
+    let count = || prop_oneof![4 => -2..3i64, 1 => any::<i64>()];
+    let counts = [count(), count(), count(), count(), count()];
+    let one = (scale.name(), counts, any::<bool>(), any::<bool>());
+    let one = one.prop_map(|(id, counts, dies, dies_later)| CountedOne {
+        id,
+        delta: Delta::of(counts, dies),
+        dies_later,
+    });
+    (select(vec!["q", "r"]), vec(one, 0..4)).prop_map(|(from, of)| Counted {
+        from: from.as_bytes().into(),
+        of,
+    })
 }
 
 /// An operation of any kind.
@@ -370,6 +387,7 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
             .prop_map(|(name, paused)| Op::PauseSchedule { name, paused }),
         1 => (scale.ms(), any::<bool>()).prop_map(|(since, skip)| Op::CatchUp { since, skip }),
         4 => moved(scale).prop_map(Op::Moved),
+        4 => counted(scale).prop_map(Op::Children),
     ]
     .boxed()
 }

@@ -11,6 +11,7 @@ use super::{text, Scale};
 use crate::dead_letters::DeadTo;
 use crate::limits::MAX_ERRORS;
 use crate::message::after::{After, Batching, Counts, OnFail, Park};
+use crate::message::kin::{Children, Kin, Parent};
 use crate::message::limited::Limited;
 use crate::message::score::Score;
 use crate::message::{Choices, RareChoices};
@@ -230,6 +231,25 @@ pub fn limit(scale: Scale) -> impl Strategy<Value = Op<'static>> {
     )
 }
 
+/// PARENT, CHILDREN or both. The parents are in the queue `q`.
+fn kin(scale: Scale) -> impl Strategy<Value = Option<Box<Kin>>> {
+    let parent = (scale.name(), select(OnFail::ALL.to_vec()));
+    let parent = parent.prop_map(|(id, on_dead)| Parent {
+        key: Box::from(*b"q"),
+        id: id.into_owned().into(),
+        on_dead,
+    });
+    let children = (1..4u64).prop_map(|total| Box::new(Children::new(total)));
+    let both = (
+        option::weighted(0.6, parent),
+        option::weighted(0.5, children),
+    );
+    both.prop_map(|(parent, children)| {
+        let kin = Kin { parent, children };
+        (kin != Kin::default()).then(|| Box::new(kin))
+    })
+}
+
 fn rare_choices(scale: Scale) -> impl Strategy<Value = RareChoices> {
     let some = (
         option::weighted(0.5, scale.ms()),
@@ -238,9 +258,10 @@ fn rare_choices(scale: Scale) -> impl Strategy<Value = RareChoices> {
         option::weighted(0.3, scale.ms()),
         option::weighted(0.3, 0..=MAX_ERRORS),
         option::weighted(0.5, limited(scale)),
+        option::weighted(0.3, kin(scale)),
     );
     let some = some.prop_map(
-        |(retain, expire_at, max_wait, max_timeouts, errors, limited)| RareChoices {
+        |(retain, expire_at, max_wait, max_timeouts, errors, limited, kin)| RareChoices {
             retain,
             expire_at,
             max_wait,
@@ -248,6 +269,7 @@ fn rare_choices(scale: Scale) -> impl Strategy<Value = RareChoices> {
             max_timeouts,
             errors,
             limited: limited.map(Box::new),
+            kin: kin.flatten(),
         },
     );
     prop_oneof![1 => Just(RareChoices::default()), 1 => some]

@@ -10,6 +10,7 @@ use crate::groups::Groups;
 use crate::index::batches::Batches;
 use crate::index::leases::Series;
 use crate::index::records::DedupMemory;
+use crate::index::siblings::AllSiblings;
 use crate::message::store::Store;
 use crate::queue::Queue;
 
@@ -61,6 +62,12 @@ impl Free for Series {
 }
 
 impl Free for Batches {
+    fn free_some(&mut self) -> usize {
+        self.drain_some(OF_BATCHES)
+    }
+}
+
+impl Free for AllSiblings {
     fn free_some(&mut self) -> usize {
         self.drain_some(OF_BATCHES)
     }
@@ -123,6 +130,11 @@ impl Queue {
     /// Named batches with all that they hold are to be freed.
     pub(in crate::queue) fn discard_batches(&mut self, batches: Batches) {
         self.garbage.push(batches);
+    }
+
+    /// Sets of siblings are to be freed.
+    pub(in crate::queue) fn discard_siblings(&mut self, siblings: AllSiblings) {
+        self.garbage.push(siblings);
     }
 
     /// Remembered ids are to be freed.

@@ -113,6 +113,7 @@ impl Queue {
         if let Some(batches) = self.batches.take() {
             self.discard_batches(*batches);
         }
+        self.all_children_gone();
         self.empty_limits();
         if let Some(fair) = self.fair.as_deref_mut() {
             fair.clear();

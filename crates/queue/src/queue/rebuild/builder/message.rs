@@ -26,6 +26,7 @@ impl Builder {
             group,
             consumer,
             batch,
+            siblings,
         }: Names,
         term: Option<Term>,
         marks: Marks,
@@ -69,6 +70,9 @@ impl Builder {
         }
         if let Some(batch) = batch {
             self.enter_named_batch(seq, &message, batch)?;
+        }
+        if let Some(set) = siblings {
+            self.enter_set(seq, message.stored, set)?;
         }
         let size = message.payload_len();
         let (stored, due) = (message.stored, message.due);

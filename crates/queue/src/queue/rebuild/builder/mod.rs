@@ -6,6 +6,7 @@ mod earlier;
 mod groups;
 mod limits;
 mod message;
+mod siblings;
 
 use super::batch_members::{enter_held, ReleasedPart};
 use super::check;
@@ -56,6 +57,8 @@ pub struct Builder {
     last_seq: Seq,
     /// Named batches, by the number in the snapshot.
     pub(super) named_batches: Vec<Seq>,
+    /// Sets of siblings, by the number in the snapshot.
+    siblings: Vec<Seq>,
     held: Vec<Seq>,
     pub(super) released: Vec<ReleasedPart>,
     /// Limits with their names.
@@ -97,6 +100,7 @@ impl Builder {
             salts: Vec::new(),
             last_seq: 0,
             named_batches: Vec::new(),
+            siblings: Vec::new(),
             held: Vec::new(),
             released: Vec::new(),
             limits: Vec::new(),
@@ -232,6 +236,7 @@ impl Builder {
             std::mem::take(&mut self.released),
         );
         enter_held(&mut self.queue, held, released)?;
+        siblings::check_all(&self.queue)?;
         self.enter_groups()?;
         let ids = &mut self.queue.ids;
         ids.restore_salts(self.salts, self.queue.next_seq);

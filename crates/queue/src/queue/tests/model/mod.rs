@@ -311,7 +311,9 @@ impl Model {
             }
             Op::AckCost { receipts, .. } => Ok(Done::Count(self.ack(receipts))),
             // They have tests of their own.
-            Op::Limit { .. } | Op::CatchUp { .. } | Op::Moved(_) => unreachable!("not modelled"),
+            Op::Limit { .. } | Op::CatchUp { .. } | Op::Moved(_) | Op::Children(_) => {
+                unreachable!("not modelled")
+            }
         };
         self.prune_counts();
         self.line_up(self.ticket);

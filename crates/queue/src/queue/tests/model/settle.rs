@@ -300,7 +300,7 @@ impl Model {
                 self.ticked.expired += 1;
                 self.totals.expired += 1;
             }
-            Reason::Rejected | Reason::Batch => {}
+            Reason::Rejected | Reason::Batch | Reason::Children => {}
         }
         let m = self.msg_mut(seq);
         m.reason = Some(reason);

@@ -1,0 +1,117 @@
+//! Reads the arguments of CHILDREN.
+
+use std::fmt;
+
+use super::option::once;
+use super::words::{instead, COUNT};
+use super::{Parsed, Words};
+use crate::Seq;
+
+/// The COUNT of CHILDREN if none is given.
+const STEP: u64 = 10;
+
+/// Where to go on: in the queue with this number among those that have told the parent of
+/// children, behind the message with this number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// The number of the queue.
+    pub queue: usize,
+    /// The number of the message; 0 begins at the start.
+    pub behind: Seq,
+}
+
+impl Cursor {
+    /// Reads what `fmt` writes, or 0 for the beginning.
+    fn parse(word: &[u8]) -> Option<Cursor> {
+        if word == b"0" {
+            return Some(Cursor::default());
+        }
+        let (queue, behind) = std::str::from_utf8(word).ok()?.split_once('-')?;
+        Some(Cursor {
+            queue: queue.parse().ok()?,
+            behind: behind.parse().ok().filter(|seq| *seq < Seq::MAX)?,
+        })
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.queue, self.behind)
+    }
+}
+
+/// The arguments of CHILDREN.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChildrenRequest<'a> {
+    /// The id of the parent.
+    pub id: &'a [u8],
+    /// Where to go on.
+    pub cursor: Cursor,
+    /// The most children to return; at least 1.
+    pub count: usize,
+}
+
+/// Reads the arguments of CHILDREN: `id [CURSOR c] [COUNT n]`
+pub fn children(mut words: Words<'_>) -> Parsed<ChildrenRequest<'_>> {
+    let id = words.name("id")?;
+    let (mut cursor, mut count) = (None, None);
+    while let Some(option) = words.option() {
+        match option.name() {
+            what @ "CURSOR" => {
+                let word = words.bytes(what)?;
+                let read = Cursor::parse(word)
+                    .ok_or_else(|| instead(what, "0 or one that DQ.CHILDREN has answered", word))?;
+                once(&mut cursor, what, read)?;
+            }
+            what @ "COUNT" => once(&mut count, what, words.number(what, COUNT)?)?,
+            _ => return Err(option.unknown()),
+        }
+    }
+    Ok(ChildrenRequest {
+        id,
+        cursor: cursor.unwrap_or_default(),
+        count: count.unwrap_or(STEP) as usize,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::testing::{error, words};
+
+    fn read(text: &str) -> Parsed<(Cursor, usize)> {
+        words(text, |words| {
+            children(words).map(|request| (request.cursor, request.count))
+        })
+    }
+
+    #[test]
+    fn cursor_and_count_are_read_in_any_order() {
+        assert_eq!(read("a"), Ok((Cursor::default(), 10)));
+        let cursor = Cursor {
+            queue: 2,
+            behind: 17,
+        };
+        assert_eq!(read("a count 3 CURSOR 2-17"), Ok((cursor, 3)));
+        assert_eq!(cursor.to_string(), "2-17");
+    }
+
+    #[test]
+    fn errors_name_the_bad_option() {
+        for (text, expected) in [
+            ("", "ERR id is missing"),
+            ("a x", "ERR unknown option 'x'"),
+            (
+                "a CURSOR 5",
+                "ERR CURSOR must be 0 or one that DQ.CHILDREN has answered, not '5'",
+            ),
+            (
+                "a COUNT 0",
+                "ERR COUNT must be an integer from 1 to 10000, not '0'",
+            ),
+        ] {
+            let found = error(read(text).map(|_| ()));
+            assert!(found == expected || text.is_empty(), "{found}");
+        }
+    }
+}

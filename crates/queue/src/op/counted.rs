@@ -1,0 +1,26 @@
+//! What parents are told of their children.
+
+use std::borrow::Cow;
+
+use crate::message::kin::Delta;
+
+/// What has become of children of messages of a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted<'a> {
+    /// The key of the queue of the children.
+    pub from: Cow<'a, [u8]>,
+    /// What has become of them, one for each parent and ONDEAD.
+    pub of: Vec<CountedOne<'a>>,
+}
+
+/// What has become of children of one message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountedOne<'a> {
+    /// The id of the parent.
+    pub id: Cow<'a, [u8]>,
+    /// By how much its counts change.
+    pub delta: Delta,
+    /// Whether a parent that dies does so in an event of its own. In a long row of parents
+    /// that are children of each other, no operation must let all of them die.
+    pub dies_later: bool,
+}

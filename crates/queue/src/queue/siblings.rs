@@ -1,0 +1,228 @@
+//! The children in this queue: what their parents are told of them.
+//!
+//! A child passes through one of these functions wherever that makes a difference to its
+//! parent. The parent may be in another queue, so it is told through the effects of the
+//! operation: the server counts at the parent in the same replicated command.
+
+use crate::index::siblings::{AllSiblings, Siblings};
+use crate::message::after::OnFail;
+use crate::message::kin::{Delta, News, Parent};
+use crate::message::state::StoredState;
+use crate::message::Choices;
+use crate::queue::Queue;
+use crate::{Seq, IS_SMALL};
+
+/// Pages of numbers that one call of [`Queue::children_of`] looks through at most.
+const PAGES: u64 = if IS_SMALL { 2 } else { 1024 };
+
+impl Queue {
+    /// All that is known of children in this queue, if there are any.
+    pub fn siblings(&self) -> Option<&AllSiblings> {
+        self.siblings.as_deref()
+    }
+
+    /// The parent of a message, if it has one.
+    pub fn parent_of(&self, seq: Seq) -> Option<&Parent> {
+        self.siblings()?.of(seq).map(|siblings| &siblings.parent)
+    }
+
+    /// Makes a message that was just sent a child. The first of its set tells its parent
+    /// that this queue has children of it.
+    pub(in crate::queue) fn enter_siblings(&mut self, seq: Seq, parent: &Parent) {
+        let all = self.siblings.get_or_insert_default();
+        let found = all.find(parent);
+        let number = found.unwrap_or(seq);
+        if found.is_none() {
+            all.add(number, parent);
+        }
+        all.members.insert(seq, number);
+        if let Some(siblings) = all.get_mut(number) {
+            siblings.members += 1;
+            siblings.live += 1;
+        }
+        if found.is_none() {
+            self.tell_parent(number, parent, |_| ());
+        }
+    }
+
+    /// Changes what the parent with the set `number` is told by the present operation.
+    fn tell_parent(&mut self, number: Seq, parent: &Parent, change: impl FnOnce(&mut Delta)) {
+        let told = self.effects.told_mut();
+        let news = told.children.entry(number).or_insert_with(|| News {
+            key: parent.key.clone(),
+            id: parent.id.clone(),
+            delta: Delta::default(),
+        });
+        change(&mut news.delta);
+    }
+
+    /// Changes the counts of the set of a message. Returns its number and its parent.
+    fn change_siblings_of(
+        &mut self,
+        seq: Seq,
+        change: impl FnOnce(&mut Siblings),
+    ) -> Option<(Seq, Parent)> {
+        let all = self.siblings.as_mut()?;
+        let number = all.number_of(seq)?;
+        let siblings = all.get_mut(number)?;
+        change(siblings);
+        Some((number, siblings.parent.clone()))
+    }
+
+    /// A child that is pending, or dead and cancelled, ends. It has ended from now on, even
+    /// if it is removed next.
+    pub(in crate::queue) fn child_ended(&mut self, seq: Seq, was_dead: bool, stored: StoredState) {
+        if self.has_reruns && self.runs_again_for_parent(seq) {
+            self.leave_siblings(seq, Some(StoredState::Running));
+            return;
+        }
+        let changed = self.change_siblings_of(seq, |siblings| {
+            match was_dead {
+                true => siblings.dead -= 1,
+                false => siblings.live -= 1,
+            }
+            if stored == StoredState::Dead {
+                siblings.dead += 1;
+            }
+        });
+        let Some((number, parent)) = changed else {
+            return;
+        };
+        self.tell_parent(number, &parent, |delta| {
+            if was_dead {
+                delta.die(parent.on_dead, -1);
+            }
+            match stored {
+                StoredState::Finished => delta.finished += 1,
+                StoredState::Cancelled => delta.cancelled += 1,
+                _ => delta.die(parent.on_dead, 1),
+            }
+        });
+        if let Some(message) = self.store.get_mut(seq) {
+            message.stored = stored;
+        }
+    }
+
+    /// Whether what waits for the end of the run of a message is a child of the same
+    /// parent. Then the child has not ended: it is sent anew.
+    fn runs_again_for_parent(&self, seq: Seq) -> bool {
+        let rerun = self.store.get(seq).and_then(|message| message.rerun());
+        rerun.is_some_and(|rerun| self.is_same_child(seq, &rerun.choices))
+    }
+
+    /// Whether a message is a child, and one with these options would be one of the same
+    /// parent.
+    fn is_same_child(&self, seq: Seq, choices: &Choices) -> bool {
+        let parents = self.parent_of(seq).zip(choices.parent());
+        parents.is_some_and(|(old, new)| old.is_same_message(new))
+    }
+
+    /// Takes a message that was in this state out of its set, and counts in the set that it
+    /// is there no longer.
+    fn leave_siblings(&mut self, seq: Seq, stored: Option<StoredState>) -> Option<(Seq, Parent)> {
+        self.change_siblings_of(seq, |siblings| match stored {
+            Some(StoredState::Finished | StoredState::Cancelled) | None => {}
+            Some(StoredState::Dead) => siblings.dead -= 1,
+            Some(_) => siblings.live -= 1,
+        });
+        let all = self.siblings.as_mut()?;
+        let left = all.leave(seq);
+        if all.is_empty() {
+            self.siblings = None;
+        }
+        left
+    }
+
+    /// A dead child is pending again.
+    pub(in crate::queue) fn child_redriven(&mut self, seq: Seq) {
+        let changed = self.change_siblings_of(seq, |siblings| {
+            siblings.dead -= 1;
+            siblings.live += 1;
+        });
+        if let Some((number, parent)) = changed {
+            self.tell_parent(number, &parent, |delta| delta.die(parent.on_dead, -1));
+        }
+    }
+
+    /// A child is removed. If it had not ended, it has now. A dead one holds its parent no
+    /// longer.
+    pub(in crate::queue) fn child_gone(&mut self, seq: Seq) {
+        let stored = self.store.get(seq).map(|message| message.stored);
+        let Some((number, parent)) = self.leave_siblings(seq, stored) else {
+            return;
+        };
+        match stored {
+            Some(StoredState::Finished | StoredState::Cancelled) | None => {}
+            Some(StoredState::Dead) if parent.on_dead == OnFail::Hold => {
+                self.tell_parent(number, &parent, |delta| delta.kept -= 1);
+            }
+            Some(StoredState::Dead) => {}
+            Some(_) => self.tell_parent(number, &parent, |delta| delta.removed += 1),
+        }
+    }
+
+    /// A message is about to be replaced by one with these options. If that is a child of
+    /// the same parent, it takes the place of this one, which then counts no more.
+    pub(in crate::queue) fn replace_child(&mut self, seq: Seq, choices: &Choices) {
+        if !self.is_same_child(seq, choices) {
+            return;
+        }
+        let stored = self.store.get(seq).map(|message| message.stored);
+        let Some((number, parent)) = self.leave_siblings(seq, stored) else {
+            return;
+        };
+        match stored {
+            Some(StoredState::Dead) => {
+                self.tell_parent(number, &parent, |delta| delta.die(parent.on_dead, -1));
+            }
+            Some(StoredState::Cancelled) => {
+                self.tell_parent(number, &parent, |delta| delta.cancelled -= 1);
+            }
+            _ => {}
+        }
+    }
+
+    /// All messages are removed. O(sets).
+    pub(in crate::queue) fn all_children_gone(&mut self) {
+        let Some(all) = self.siblings.take() else {
+            return;
+        };
+        for (number, siblings) in all.iter() {
+            let (live, dead) = (siblings.live as i64, siblings.dead as i64);
+            let kept = match siblings.parent.on_dead {
+                OnFail::Hold => dead,
+                _ => 0,
+            };
+            if live + kept > 0 {
+                self.tell_parent(number, &siblings.parent, |delta| {
+                    delta.removed += live;
+                    delta.kept -= kept;
+                });
+            }
+        }
+        self.discard_siblings(*all);
+    }
+
+    /// Up to `most` children of the message with this key and id that are in this queue,
+    /// behind the number `behind` in send order. Also returns where to go on, unless that
+    /// is the end. It looks through a bounded part of the numbers, so it may return fewer.
+    pub fn children_of(
+        &self,
+        key: &[u8],
+        id: &[u8],
+        behind: Seq,
+        most: usize,
+    ) -> (Option<Seq>, Vec<Seq>) {
+        let Some(all) = self.siblings() else {
+            return (None, Vec::new());
+        };
+        let mut sets: Vec<Seq> = all.of_message(key, id).collect();
+        sets.sort_unstable();
+        let Some(first) = sets.first() else {
+            return (None, Vec::new());
+        };
+        let from = (behind + 1).max(*first);
+        all.members
+            .range_of(&sets, from, self.next_seq, PAGES, most)
+    }
+}

@@ -1,0 +1,130 @@
+//! The children of a message, in all queues that have told it of some.
+
+use crate::redis::acl::may_access;
+use crate::redis::spec::Access;
+use crate::redis::{Context, Name, OwnedName};
+use crate::server::clock;
+use dq_queue::args::children::Cursor;
+use dq_queue::family::slot_of_key;
+use dq_queue::message::state::State;
+use dq_queue::queue::inspect::view::View;
+use dq_queue::{Queue, Seq};
+
+/// The most queues that one call looks through.
+const QUEUES: usize = 16;
+/// The most children among which one that has not ended is looked for.
+const LOOKED_AT: usize = 1000;
+
+/// A child, as a client sees it.
+pub struct Child {
+    /// The key of its queue.
+    pub key: Box<[u8]>,
+    /// Its id.
+    pub id: Box<[u8]>,
+    /// Its state.
+    pub state: State,
+    /// The text of its result, if it has finished with one.
+    pub result: Option<Box<[u8]>>,
+    /// The text of its last error, if it has one.
+    pub error: Option<Box<[u8]>>,
+}
+
+impl Child {
+    fn of(key: &[u8], view: &View<'_>) -> Child {
+        let texts = view.message.texts();
+        Child {
+            key: key.into(),
+            id: view.id.as_bytes().into(),
+            state: view.state,
+            result: texts.and_then(|texts| texts.result.clone()),
+            error: texts.and_then(|texts| texts.error.clone()),
+        }
+    }
+}
+
+/// Up to `most` children of the message with the id `id` in the queue `parent`, from a cursor on, in
+/// these queues. Also returns the next cursor, unless that is the end. A queue that is gone, of
+/// another type, or that the user may not read has none. A call looks through a bounded part of them,
+/// so it may return fewer.
+pub fn list(
+    ctx: &mut Context,
+    parent: Name<'_>,
+    id: &[u8],
+    queues: &[Box<[u8]>],
+    mut cursor: Cursor,
+    most: usize,
+) -> (Option<Cursor>, Vec<Child>) {
+    let mut children = Vec::new();
+    let last = cursor.queue.saturating_add(QUEUES);
+    while let Some(key) = queues.get(cursor.queue) {
+        let left = most - children.len();
+        if left == 0 || cursor.queue == last {
+            return (Some(cursor), children);
+        }
+        let (next, more) = list_in(ctx, parent, id, key, cursor.behind, left);
+        let is_over = next.is_none();
+        children.extend(more);
+        cursor = match next {
+            Some(behind) => Cursor { behind, ..cursor },
+            None => Cursor {
+                queue: cursor.queue + 1,
+                behind: 0,
+            },
+        };
+        if !is_over {
+            return (Some(cursor), children);
+        }
+    }
+    (None, children)
+}
+
+/// The keys of the queues that have told the message with this id of children.
+pub fn queues_of_children(queue: &Queue, id: &[u8]) -> Vec<Box<[u8]>> {
+    let message = queue.find(id).and_then(|seq| queue.message(seq));
+    let children = message.and_then(|message| message.children());
+    children.map_or(Vec::new(), |children| children.queues.clone())
+}
+
+/// The id of a child that has not ended: a dead one, or else the first. It looks through a bounded
+/// part of them.
+pub fn first_open(
+    ctx: &mut Context,
+    parent: Name<'_>,
+    id: &[u8],
+    queues: &[Box<[u8]>],
+) -> Option<Box<[u8]>> {
+    let (_, children) = list(ctx, parent, id, queues, Cursor::default(), LOOKED_AT);
+    let is_open = |child: &&Child| !matches!(child.state, State::Finished | State::Cancelled);
+    let dead = children.iter().find(|child| child.state == State::Dead);
+    let open = dead.or_else(|| children.iter().find(is_open));
+    open.map(|child| child.id.clone())
+}
+
+/// Children in one queue, and where to go on in it.
+fn list_in(
+    ctx: &mut Context,
+    parent: Name<'_>,
+    id: &[u8],
+    key: &[u8],
+    behind: Seq,
+    most: usize,
+) -> (Option<Seq>, Vec<Child>) {
+    let name = OwnedName::new(key);
+    let is_own = key == parent.bytes();
+    let is_elsewhere = ctx.is_in_cluster() && slot_of_key(key) != slot_of_key(parent.bytes());
+    let user = ctx.user_name();
+    if is_elsewhere || !is_own && !may_access(&user, name.name(), Access::Read) {
+        return (None, Vec::new());
+    }
+    let moment = clock::now();
+    let Ok(opened) = ctx.open_read(name.name()) else {
+        return (None, Vec::new());
+    };
+    let Some(queue) = opened.get() else {
+        return (None, Vec::new());
+    };
+    let now = queue.time(moment);
+    let (next, seqs) = queue.children_of(parent.bytes(), id, behind, most);
+    let views = seqs.into_iter().filter_map(|seq| queue.view(seq, now));
+    (next, views.map(|view| Child::of(key, &view)).collect())
+}
