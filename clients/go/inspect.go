@@ -108,6 +108,11 @@ func (q *Queue) Batches(ctx context.Context, visit func(BatchRecord) error) erro
 	return pages(ctx, q, []string{"BATCHES"}, []string{"COUNT", "100"}, batchRecord, visit)
 }
 
+// Children visits the children of a message, and what has become of them.
+func (q *Queue) Children(ctx context.Context, id string, visit func(ChildRecord) error) error {
+	return pages(ctx, q, []string{"CHILDREN", id}, []string{"COUNT", "100"}, childRecord, visit)
+}
+
 // Limits visits the limits with names, and each name of which something is used.
 func (q *Queue) Limits(ctx context.Context, visit func(LimitRecord) error) error {
 	return pages(ctx, q, []string{"LIMITS"}, []string{"COUNT", "100"}, limitRecord, visit)

@@ -35,6 +35,8 @@ type Message struct {
 	Batch  string
 	// After is the batch that the message was held for.
 	After *BatchCounts
+	// Children are those that the message was held for.
+	Children *ChildCounts
 	// Queue is where the message came from.
 	Queue *Queue
 
@@ -125,6 +127,7 @@ func (q *Queue) delivery(value interface{}) *Message {
 		Signal:      orNil(text)(f["signal"]),
 		Batch:       text(f["batch"]),
 		After:       orNil(batchCounts)(f["after"]),
+		Children:    orNil(childCounts)(f["children"]),
 		Queue:       q,
 	}
 }

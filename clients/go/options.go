@@ -270,6 +270,13 @@ func Parked(span time.Duration) interface {
 // Rerun makes Replace also wait for the end of a running message of this ID, and then send this one.
 func Rerun() SendOption { return option{"RERUN"} }
 
+// Children holds a message until n messages that name it as their Parent have ended.
+func Children(n int) SendOption { return option{"CHILDREN", count(n)} }
+
+// Parent is the message of which a message is a child: the key of its queue, and its id. OnDead says what the death of the
+// child means for it: "HOLD" (the default) holds on, "GO" counts the child as ended, "DIE" makes the parent dead.
+func Parent(key, id string) SendOption { return option{"PARENT", key, id} }
+
 // Limits are the names of up to 8 limits that a message needs room in.
 func Limits(names ...string) SendOption {
 	if len(names) == 0 {

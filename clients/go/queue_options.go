@@ -2,7 +2,7 @@ package dq
 
 import "time"
 
-// The options of Create, Ensure and Alter that no message has for itself.
+// The options of Create, Ensure and Alter that no message has for itself, or with another meaning.
 
 // MaxBackoff is the longest wait after a failure. 0 means no limit.
 func MaxBackoff(span time.Duration) QueueOption { return option{"MAXBACKOFF", millis(span)} }
@@ -34,8 +34,9 @@ func GroupConcurrency(n int) QueueOption { return option{"GROUPCONCURRENCY", cou
 // OnRetry is whether a group waits behind a failed message of it: "BLOCK" (the default) or "SKIP".
 func OnRetry(what string) QueueOption { return option{"ONRETRY", what} }
 
-// OnDead is whether a group goes on when a message of it dies: "CONTINUE" (the default) or "BLOCK".
-func OnDead(what string) QueueOption { return option{"ONDEAD", what} }
+// OnDead is whether a group goes on when a message of it dies: "CONTINUE" (the default) or "BLOCK". Of a message it is what
+// its death means for its Parent.
+func OnDead(what string) MessageOption { return option{"ONDEAD", what} }
 
 // Fair is what groups take turns by: "COUNT", the number of messages (the default), "TIME", for which workers held them, or
 // "COST".

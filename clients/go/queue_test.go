@@ -279,6 +279,30 @@ func TestLimitsHaveNamesAndMessagesCosts(t *testing.T) {
 	equal(t, "rule", limits()["tokens"].Rule, "")
 }
 
+func TestAMessageWaitsForItsChildren(t *testing.T) {
+	q, parts := newQueue(t), dq.NewQueue(connect(t), "parts:"+t.Name())
+	must(t, parts.Ensure(ctx, dq.Retain(time.Minute), dq.Retries(0)))
+	send(t, q, "publish", dq.ID("p"), dq.Children(2))
+	send(t, parts, "1", dq.ID("a"), dq.Parent(q.Key(), "p"))
+	send(t, parts, "2", dq.ID("b"), dq.Parent(q.Key(), "p"), dq.OnDead("GO"))
+	equal(t, "children", get(t, q, "p").Children.Total, 2)
+	equal(t, "parent", *get(t, parts, "b").Parent, dq.ParentRecord{Key: q.Key(), ID: "p", OnDead: "GO"})
+	batch := fetch(t, parts, dq.Count(2))
+	_, err := parts.Ack(ctx, dq.Receipts(batch[0]), dq.Result("done"))
+	must(t, err)
+	_, err = parts.Nack(ctx, dq.Receipts(batch[1]), dq.Error("broken"))
+	must(t, err)
+	equal(t, "counts", *fetch(t, q)[0].Children, dq.ChildCounts{Total: 2, Finished: 1, Dead: 1})
+	var seen []string
+	must(t, q.Children(ctx, "p", func(one dq.ChildRecord) error {
+		seen = append(seen, one.ID+" "+string(one.State)+" "+one.Error)
+		return nil
+	}))
+	equal(t, "children", strings.Join(seen, ", "), "a finished , b dead broken")
+	_, err = connect(t).Do("DEL", parts.Key())
+	must(t, err)
+}
+
 func TestARunningMessageRunsOnceMore(t *testing.T) {
 	q := newQueue(t)
 	send(t, q, "1", dq.ID("x"))

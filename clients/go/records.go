@@ -54,6 +54,8 @@ type Record struct {
 	Signal   *string // the text of the last signal
 	Batch    string
 	After    *BatchCounts
+	Children *ChildCounts    // of a message that waits or waited for some
+	Parent   *ParentRecord   // of a child
 	Rerun    bool            // whether another payload waits until its run has ended
 	Limits   []string        // the limits that it needs room in
 	Cost     *int            // what it takes of each of them
@@ -111,6 +113,8 @@ func record(value interface{}) Record {
 		Signal:         orNil(text)(f["signal"]),
 		Batch:          text(f["batch"]),
 		After:          orNil(batchCounts)(f["after"]),
+		Children:       orNil(childCounts)(f["children"]),
+		Parent:         orNil(parentRecord)(f["parent"]),
 		Rerun:          truth(f["rerun"]),
 		Limits:         texts(f["limits"]),
 		Cost:           orNil(whole)(f["cost"]),
@@ -170,6 +174,52 @@ type BatchRecord struct {
 func batchRecord(value interface{}) BatchRecord {
 	f := fields(value)
 	return BatchRecord{BatchCounts: batchCounts(value), Running: whole(f["running"]), Held: whole(f["held"])}
+}
+
+// ChildCounts is how many children a message has, and how many of them have ended in which way.
+type ChildCounts struct {
+	Total, Pending, Finished, Dead, Cancelled, Removed int
+}
+
+func childCounts(value interface{}) ChildCounts {
+	f := fields(value)
+	return ChildCounts{
+		Total:     whole(f["total"]),
+		Pending:   whole(f["pending"]),
+		Finished:  whole(f["finished"]),
+		Dead:      whole(f["dead"]),
+		Cancelled: whole(f["cancelled"]),
+		Removed:   whole(f["removed"]),
+	}
+}
+
+// ParentRecord is the parent of a child: the key of its queue, its id, and what the death of the child means for it.
+type ParentRecord struct {
+	Key, ID, OnDead string
+}
+
+func parentRecord(value interface{}) ParentRecord {
+	f := fields(value)
+	return ParentRecord{Key: text(f["key"]), ID: text(f["id"]), OnDead: text(f["ondead"])}
+}
+
+// ChildRecord is a child of a message as Children shows it. Key is that of its queue.
+type ChildRecord struct {
+	Key, ID string
+	State   State
+	Result  *string
+	Error   string
+}
+
+func childRecord(value interface{}) ChildRecord {
+	f := fields(value)
+	return ChildRecord{
+		Key:    text(f["key"]),
+		ID:     text(f["id"]),
+		State:  State(text(f["state"])),
+		Result: orNil(text)(f["result"]),
+		Error:  text(f["error"]),
+	}
 }
 
 // LimitRecord is a limit as Limits shows it.

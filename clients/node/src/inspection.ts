@@ -1,6 +1,6 @@
 /** The methods of a queue that only look, and those that search. */
 
-import type { Batch, Consumer, Explanation, Group, Info, Limit, Record, Schedule } from './records.js';
+import type { Batch, Child, Consumer, Explanation, Group, Info, Limit, Record, Schedule } from './records.js';
 import { list, maybeShaped, maybeText, shaped, text } from './replies.js';
 import { type Conditions, options, type State, type Word } from './words.js';
 
@@ -81,6 +81,11 @@ export abstract class Inspection {
   /** DQ.BATCHES: goes over the open batches. */
   batches(given: { count?: number } = {}): AsyncGenerator<Batch> {
     return this.#pages<Batch>('BATCHES', [], options(given));
+  }
+
+  /** DQ.CHILDREN: goes over the children of a message, and what has become of them. */
+  children(id: string, given: { count?: number } = {}): AsyncGenerator<Child> {
+    return this.#pages<Child>('CHILDREN', [id], options(given));
   }
 
   /** DQ.LIMITS: goes over the limits with names, and each name of which something is used. */

@@ -1,6 +1,6 @@
 /** A delivered message. */
 
-import type { After } from './records.js';
+import type { After, ChildCounts } from './records.js';
 import { bytes, maybeText, shaped, text } from './replies.js';
 
 interface Meta {
@@ -17,6 +17,7 @@ interface Meta {
   signal?: string | null;
   batch?: string | null;
   after?: After | null;
+  children?: ChildCounts | null;
 }
 
 /**
@@ -123,5 +124,9 @@ export class Message<T = unknown> {
   /** The batch that it waited for, and how its messages ended. */
   get after(): After | null {
     return this.#meta.after ?? null;
+  }
+  /** Its children that it waited for, and how they ended. */
+  get children(): ChildCounts | null {
+    return this.#meta.children ?? null;
   }
 }

@@ -11,6 +11,26 @@ export interface After {
   cancelled: number;
 }
 
+/** The children of a message: how many there are, and how many of them have ended in which way. */
+export interface ChildCounts {
+  total: number;
+  pending: number;
+  finished: number;
+  dead: number;
+  cancelled: number;
+  removed: number;
+}
+
+/** A child of a message as DQ.CHILDREN shows it. */
+export interface Child {
+  /** The key of its queue. */
+  key: string;
+  id: string;
+  state: State;
+  result: string | null;
+  error: string | null;
+}
+
 /** A message as DQ.GET, DQ.LIST, DQ.FIND and DQ.PEEK show it. */
 export interface Record {
   id: string;
@@ -38,13 +58,16 @@ export interface Record {
   receipt: number | null;
   error: string | null;
   result: string | null;
-  reason: 'retries' | 'timeouts' | 'rejected' | 'expired' | 'batch' | null;
+  reason: 'retries' | 'timeouts' | 'rejected' | 'expired' | 'batch' | 'children' | null;
   /** What a consumer has left with it for its next attempt. */
   note: string | null;
   /** The text of the last signal. */
   signal: string | null;
   batch: string | null;
   after: After | null;
+  children: ChildCounts | null;
+  /** Of a child: its parent, and what its death means for that. */
+  parent: { key: string; id: string; ondead: string } | null;
   /** Whether another payload waits until its run has ended. */
   rerun: boolean;
   /** The limits that it needs room in. */

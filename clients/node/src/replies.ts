@@ -71,6 +71,8 @@ const READERS: Record<string, (value: unknown) => unknown> = {
   headers: texts,
   score: Number,
   after: shaped,
+  children: shaped,
+  parent: shaped,
   paused: Boolean,
   errors: failedAttempts,
   limits: (reply) => (Array.isArray(reply) ? reply.map(text) : reply),

@@ -56,6 +56,12 @@ export interface SendOptions {
   headers?: Readonly<Record<string, string | number>> | null;
   /** The batch that it joins. */
   batch?: string | null;
+  /** It is held until so many messages that name it as their `parent` have ended. */
+  children?: number | null;
+  /** The message of which this one is a child: the whole key of its queue, and its id. */
+  parent?: readonly [key: string, id: string] | null;
+  /** What its death means for its parent: it holds on, counts this one as ended, or dies. */
+  onDead?: 'HOLD' | 'GO' | 'DIE' | null;
   /** It is held until a signal comes: for this long at most, or without end (true). */
   park?: Parking | null;
   /** Names of up to 8 limits that it needs room in. */

@@ -217,6 +217,26 @@ each('limits have names, and messages costs', async ({ queue }) => {
   assert.equal((await collected(queue.limits())).find(({ limit, rule }) => limit === 'tokens' && rule), undefined);
 });
 
+each('a message waits for its children', async ({ client, queue }) => {
+  const parts = new Queue(client, `${queue.key}:parts`);
+  await parts.create({ retain: 60_000, retries: 0 });
+  await queue.send('publish', { id: 'p', children: 2 });
+  await parts.send('1', { id: 'a', parent: [queue.key, 'p'] });
+  await parts.send('2', { id: 'b', parent: [queue.key, 'p'], onDead: 'GO' });
+  const { total } = (await queue.get('p')).children;
+  assert.deepEqual([(await queue.explain('p')).code, total], ['children-open', 2]);
+  assert.deepEqual((await parts.get('b')).parent, { key: queue.key, id: 'p', ondead: 'GO' });
+  const [first, second] = await parts.fetch({ count: 2 });
+  await parts.ack(first, { result: 'done' });
+  await parts.nack(second, { error: 'broken' });
+  const [{ children }] = await queue.fetch();
+  assert.deepEqual([children.finished, children.dead], [1, 1]);
+  assert.deepEqual(await collected(queue.children('p', { count: 1 })), [
+    { key: parts.key, id: 'a', state: 'finished', result: 'done', error: null },
+    { key: parts.key, id: 'b', state: 'dead', result: null, error: 'broken' },
+  ]);
+});
+
 each('a running message runs once more', async ({ queue }) => {
   await queue.send('1', { id: 'x' });
   const [message] = await queue.fetch();

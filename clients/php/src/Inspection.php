@@ -112,6 +112,16 @@ trait Inspection
     }
 
     /**
+     * DQ.CHILDREN: yields the children of a message, and what has become of them. Options: count (a page).
+     *
+     * @return \Generator<array<string, mixed>>
+     */
+    public function children(string $id, array $options = []): \Generator
+    {
+        return $this->pages(['CHILDREN', $id], $options, Reply::map(...));
+    }
+
+    /**
      * DQ.LIMITS: yields the limits with names, and each name of which something is used. Options: count (a page).
      *
      * @return \Generator<array<string, mixed>>

@@ -11,7 +11,7 @@ final class PhpRedisClient implements Client
     private const NEVER_NIL = [
         'DQ.FETCH', 'DQ.MFETCH', 'DQ.NFETCH', 'DQ.ACK', 'DQ.NACK', 'DQ.TOUCH', 'DQ.MSEND', 'DQ.LEN', 'DQ.INFO', 'DQ.LIST',
         'DQ.FIND', 'DQ.PEEK', 'DQ.GROUPS', 'DQ.CANCEL', 'DQ.RESCHEDULE', 'DQ.UPDATE', 'DQ.REDRIVE', 'DQ.PURGE', 'DQ.SIGNAL',
-        'DQ.LIMITS', 'DQ.BATCHES',
+        'DQ.LIMITS', 'DQ.BATCHES', 'DQ.CHILDREN',
     ];
 
     /** @param ?\Closure(list<string|int>): mixed $runRaw runs raw words in another way than `rawCommand` of the client */

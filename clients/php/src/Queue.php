@@ -65,7 +65,7 @@ final class Queue
      * DQ.SEND: adds a message and returns its id, or null if the id was taken and nothing was added.
      *
      * Options: id, replace, rerun, delay or at, group, score, priority, lease, retries, backoff, ttl, type, headers, batch,
-     * after, park, limits, cost, ...
+     * after, children, parent (key and id), on_dead, park, limits, cost, ...
      *
      * While the connection is down it repeats itself, for `patience` ms, then throws. A message is not added twice by
      * that: it always has an id, a new UUID if none is given. Of an id of yours, null may also mean that an earlier try

@@ -47,7 +47,7 @@ final class Reply
     public static function record(array $flat): array
     {
         $record = self::map($flat);
-        foreach (['headers', 'after'] as $field) {
+        foreach (['headers', 'after', 'children', 'parent'] as $field) {
             if (is_array($record[$field] ?? null)) {
                 $record[$field] = self::map($record[$field]);
             }

@@ -140,6 +140,23 @@ def test_limits_with_names(q):
     assert [one.rule for one in q.limits() if one.limit == "tokens"] in ([], [None])
 
 
+def test_a_message_waits_for_its_children(q):
+    parts = Queue(q.client, "parts")
+    parts.create(retain=60_000, retries=0)
+    q.send("publish", id="p", children=2)
+    parts.send("1", id="a", parent=("jobs", "p"))
+    parts.send("2", id="b", parent=("jobs", "p"), on_dead="GO")
+    assert q.explain("p").code == "children-open" and q.get("p").children["total"] == 2
+    assert parts.get("b").parent == {"key": "jobs", "id": "p", "ondead": "GO"}
+    first, second = parts.fetch(count=2)
+    parts.ack(first, result="done")
+    parts.nack(second, error="broken")
+    [message] = q.fetch()
+    assert message.children is not None and (message.children["finished"], message.children["dead"]) == (1, 1)
+    children = [(one.key, one.id, one.state, one.result, one.error) for one in q.children("p", count=1)]
+    assert children == [("parts", "a", "finished", "done", None), ("parts", "b", "dead", None, "broken")]
+
+
 def test_a_running_message_runs_once_more(q):
     q.send("1", id="x")
     [message] = q.fetch()
@@ -367,7 +384,7 @@ def test_a_queue_works_on_a_cluster():
 
 def test_a_message_is_held_by_a_batch_until_all_of_it_have_ended(q):
     q.send("one", batch="b", id="one")
-    q.send("last", after="b", onfail="GO", id="last")
+    q.send("last", after="b", on_fail="GO", id="last")
     [batch] = q.batches()
     assert (batch.batch, batch.pending, batch.held) == ("b", 1, 1)
     held = q.get("last")

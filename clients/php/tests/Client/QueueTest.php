@@ -8,7 +8,6 @@ use Dq\ConnectionError;
 use Dq\Next;
 use Dq\Queue;
 use Dq\ServerError;
-use Dq\Signal;
 use Dq\Tests\Server;
 use Dq\UrlClient;
 use PHPUnit\Framework\TestCase;
@@ -158,64 +157,6 @@ final class QueueTest extends TestCase
         $this->assertSame(['finished', 'paid'], [$queue->get('o7')['state'], $queue->get('o7')['result']]);
         $this->assertSame(['a' => 'b'], (new Queue($queue->client, 'parcels'))->get('p7')['headers']);
         $this->assertNull($queue->ackSend($message, $next));
-    }
-
-    /** @dataProvider clients */
-    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
-    public function testAMessageIsParkedUntilASignal(string $client): void
-    {
-        $queue = $this->manual($client);
-        $queue->send('x', ['id' => 'x', 'park' => new \DateInterval('PT1S')]);
-        $this->assertSame(['parked', 1_001_000], [$queue->explain('x')['code'], $queue->explain('x')['until']]);
-        $this->assertSame([true, false], [$queue->signal('x', 'first'), $queue->signal('nobody')]);
-        [$message] = $queue->fetch();
-        $this->assertSame(['first', 'first'], [$message->signal(), $queue->get('x')['signal']]);
-        $this->assertSame(1, $queue->nack($message, ['silent' => true, 'park' => true, 'note' => 'asked']));
-        $queue->send('y');
-        $following = [new Signal('x', 'second'), new Next('z', ['id' => 'z']), new Signal('nobody', to: $queue->key)];
-        $this->assertSame([true, 'z', false], $queue->ackSend($queue->fetch()[0], $following));
-        [$message, $other] = $queue->fetch(['count' => 2]);
-        $this->assertSame(['second', 'asked', null, null], [$message->signal(), $message->note(), $other->signal(), $other->note()]);
-    }
-
-    /** @dataProvider clients */
-    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
-    public function testLimitsHaveNamesAndMessagesCosts(string $client): void
-    {
-        $queue = $this->manual($client, ['fair' => 'COST']);
-        $queue->limit('tokens', ['rates' => [[1000, 'PER', 60_000], [5000, 'PER', 3_600_000]]]);
-        $queue->limit('user-*', ['concurrency' => 2, 'weight' => true]);
-        foreach (['x', 'y'] as $id) {
-            $queue->send($id, ['id' => $id, 'limits' => ['user-7', 'tokens'], 'cost' => 2]);
-        }
-        $record = $queue->get('x');
-        $this->assertSame([['user-7', 'tokens'], 2, false], [$record['limits'], $record['cost'], $record['rerun']]);
-        $messages = $queue->fetch(['count' => 2]);
-        $this->assertSame(['limit', 'user-7'], [$queue->explain('y')['code'], $queue->explain('y')['by']]);
-        $limits = fn (): array => array_column(iterator_to_array($queue->limits(['count' => 1]), false), null, 'limit');
-        $user = $limits()['user-7'];
-        $this->assertSame(['user-*', 2, 2, null], [$user['rule'], $user['concurrency'], $user['running-cost'], $user['next-free']]);
-        $this->assertSame(1, $queue->ack($messages, ['cost' => 7]));
-        $rates = [['limit' => 1000, 'per' => 60_000, 'used' => 7], ['limit' => 5000, 'per' => 3_600_000, 'used' => 7]];
-        $this->assertSame($rates, $limits()['tokens']['rates']);
-        $queue->limit('tokens');
-        $this->assertNull($limits()['tokens']['rule'] ?? null);
-    }
-
-    /** @dataProvider clients */
-    #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
-    public function testARunningMessageRunsOnceMore(string $client): void
-    {
-        $queue = $this->manual($client);
-        $queue->send('1', ['id' => 'x', 'batch' => 'b']);
-        [$message] = $queue->fetch();
-        $this->assertNull($queue->send('2', ['id' => 'x', 'replace' => true]));
-        $this->assertSame('x', $queue->send('3', ['id' => 'x', 'replace' => true, 'rerun' => true]));
-        $this->assertTrue($queue->get('x')['rerun']);
-        $this->assertSame(['b'], array_column(iterator_to_array($queue->batches(), false), 'batch'));
-        $queue->ack($message);
-        $this->assertSame('3', $queue->fetch()[0]->payload);
-        $this->assertSame(1, $queue->tick(['advance' => 30_000])['timeouts']);
     }
 
     /** @dataProvider clients */

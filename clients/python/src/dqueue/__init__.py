@@ -46,6 +46,7 @@ from dqueue.options import (
 from dqueue.queue import Queue
 from dqueue.records import (
     Batch,
+    Child,
     Consumer,
     Explanation,
     FailedAttempt,
@@ -62,6 +63,7 @@ from dqueue.worker import Worker
 __all__ = [
     "BackoffKind",
     "Batch",
+    "Child",
     "Conditions",
     "Consumer",
     "Explanation",

@@ -12,6 +12,7 @@ from dqueue.message import Message, delivered
 from dqueue.options import Instant, Millis, SendOptions, Word, encode, millis, words
 from dqueue.records import (
     Batch,
+    Child,
     Consumer,
     Explanation,
     Group,
@@ -248,6 +249,10 @@ def groups(key: str, options: Mapping[str, Any]) -> Call[Page[Group]]:
 
 def batches(key: str, options: Mapping[str, Any]) -> Call[Page[Batch]]:
     return Call(["DQ.BATCHES", encode(key), *words(options)], _page(lambda one: shaped(Batch, one)))
+
+
+def children(key: str, id: str, options: Mapping[str, Any]) -> Call[Page[Child]]:
+    return Call(["DQ.CHILDREN", encode(key), encode(id), *words(options)], _page(lambda one: shaped(Child, one)))
 
 
 def limit(key: str, name: str, options: Mapping[str, Any]) -> Call[None]:

@@ -21,7 +21,16 @@ from dqueue.options import (
     SendOptions,
     State,
 )
-from dqueue.records import Batch, Consumer, Explanation, Group, Limit, Record, Schedule
+from dqueue.records import (
+    Batch,
+    Child,
+    Consumer,
+    Explanation,
+    Group,
+    Limit,
+    Record,
+    Schedule,
+)
 from dqueue.routing import Layout
 from dqueue.verbs import Pages, QueueVerbs, Steps, step
 
@@ -263,6 +272,11 @@ class FamilyVerbs:
         """DQ.BATCHES: yields the open batches, one queue after the other. A batch is of one queue."""
         for queue in self._queues():
             yield from queue.batches(count=count)
+
+    def children(self, id: str, *, group: str | None = None, count: int = 100) -> Pages[Child]:
+        """DQ.CHILDREN: yields the children of a message, and what has become of them."""
+        for queue in self._homes(group, id):
+            yield from queue.children(id, count=count)
 
     def limits(self, *, count: int = 100) -> Pages[Limit]:
         """DQ.LIMITS: yields the limits with names, one queue after the other."""

@@ -41,6 +41,8 @@ class Message:
     """The batch that it is in."""
     after: dict[str, int | str] | None = None
     """The batch that it waited for, and how many messages of it ended in which way."""
+    children: dict[str, int | str] | None = None
+    """Its children that it waited for, and how many of them ended in which way."""
     queue: str = ""
     """The name of the queue that delivered it."""
     lost: bool = False
@@ -92,6 +94,7 @@ def delivered(queue: str, reply: Any) -> Message:
         signal=None if given.get("signal") is None else text(given["signal"]),
         batch=None if given.get("batch") is None else text(given["batch"]),
         after=None if given.get("after") is None else counts(given["after"]),
+        children=None if given.get("children") is None else counts(given["children"]),
         queue=queue,
     )
 

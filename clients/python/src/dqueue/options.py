@@ -72,8 +72,14 @@ class SendOptions(TypedDict, total=False):
     """The batch that it joins."""
     after: str | None
     """It is held until all messages of this batch have ended."""
-    onfail: Literal["HOLD", "GO", "DIE"] | None
+    on_fail: Literal["HOLD", "GO", "DIE"] | None
     """What a dead message of that batch means: it holds on, counts as ended, or kills. Only with `after`."""
+    children: int | None
+    """It is held until this number of messages that name it as their `parent` have ended."""
+    parent: tuple[str, str] | None
+    """The key of a queue and the id of a message in it, of which this one is a child."""
+    on_dead: Literal["HOLD", "GO", "DIE"] | None
+    """What its death means for its parent: it holds on, counts this one as ended, or dies."""
     park: Parking | None
     """It is held until a signal comes: for this long at most, or without end (True)."""
     limits: Sequence[str] | None
@@ -205,7 +211,7 @@ def words(options: Mapping[str, Any]) -> list[Word]:
             result += [word, value[0], millis(value[1])]
         elif name == "limits":
             result += [word, len(value), *map(encode, value)] if value else []
-        elif name == "header" or (name == "dead_to" and isinstance(value, tuple)):
+        elif name in ("header", "parent") or (name == "dead_to" and isinstance(value, tuple)):
             result += [word, *(encode(part) for part in value)]
         elif name == "headers":
             result += [word, len(value)]

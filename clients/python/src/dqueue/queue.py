@@ -57,6 +57,7 @@ class Queue(Caller):
     info = one(QueueVerbs.info)
     groups = listed(QueueVerbs.groups)
     batches = listed(QueueVerbs.batches)
+    children = listed(QueueVerbs.children)
     limits = listed(QueueVerbs.limits)
     consumers = one(QueueVerbs.consumers)
     explain = one(QueueVerbs.explain)

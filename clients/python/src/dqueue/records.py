@@ -59,6 +59,10 @@ class Record:
     """The batch that it waits for or waited for, and the messages of it."""
     first_sent_at: int | None = None
     """Of a message with MAXWAIT: when the first of the sends that replaced each other was done."""
+    children: dict[str, int | str] | None = None
+    """Of a message with children: how many there are, and how many of them have ended in which way."""
+    parent: dict[str, str] | None = None
+    """Of a child: the key and the id of its parent, and what its death means (`ondead`)."""
     signal: str | None = None
     """The text of the last signal."""
     rerun: bool = False
@@ -109,6 +113,18 @@ class Batch:
     finished: int
     cancelled: int
     held: int
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A child of a message as DQ.CHILDREN shows it."""
+
+    key: str
+    """The key of its queue."""
+    id: str
+    state: str
+    result: str | None
+    error: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +187,7 @@ class Schedule:
     """Number of fire times at which it sent nothing."""
 
 
-Shape = TypeVar("Shape", Record, Explanation, Group, Batch, Limit, Consumer, Schedule)
+Shape = TypeVar("Shape", Record, Explanation, Group, Batch, Child, Limit, Consumer, Schedule)
 
 
 def text(reply: Any) -> str:
@@ -222,6 +238,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "bool": bool,
     "dict[str, bytes]": headers,
     "dict[str, int | str]": counts,
+    "dict[str, str]": lambda reply: {name: text(value) for name, value in pairs(reply).items()},
     "list[str]": lambda reply: [text(one) for one in reply],
     "list[FailedAttempt]": failed_attempts,
     "list[Window]": windows,

@@ -29,7 +29,16 @@ from dqueue.options import (
     State,
     millis,
 )
-from dqueue.records import Batch, Consumer, Explanation, Group, Info, Limit, Record
+from dqueue.records import (
+    Batch,
+    Child,
+    Consumer,
+    Explanation,
+    Group,
+    Info,
+    Limit,
+    Record,
+)
 
 T = TypeVar("T")
 
@@ -319,6 +328,10 @@ class QueueVerbs(ControlVerbs):
     def batches(self, *, count: int = 100) -> Pages[Batch]:
         """DQ.BATCHES: yields the open batches. Fetches `count` of them at a time."""
         return [lambda cursor: calls.batches(self.key, {"cursor": cursor, "count": count})]
+
+    def children(self, id: str, *, count: int = 100) -> Pages[Child]:
+        """DQ.CHILDREN: yields the children of a message, and what has become of them."""
+        return [lambda cursor: calls.children(self.key, id, {"cursor": cursor, "count": count})]
 
     def limits(self, *, count: int = 100) -> Pages[Limit]:
         """DQ.LIMITS: yields the limits with names, and each name of which something is used."""

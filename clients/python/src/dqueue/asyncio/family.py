@@ -179,6 +179,7 @@ class Family(Caller):
     purge = several(FamilyVerbs.purge)
     consumers = several(FamilyVerbs.consumers)
     batches = listed(FamilyVerbs.batches)
+    children = listed(FamilyVerbs.children)
     limits = listed(FamilyVerbs.limits)
     groups = listed(FamilyVerbs.groups)
     moving = several(FamilyVerbs.moving)
