@@ -152,6 +152,37 @@ def test_every_way_to_end_counts(q, other, how):
     assert sum(counts(q).values()) == 2
 
 
+def many_children(q, other, count):
+    q.send("x", "ID", "p", "CHILDREN", count, "PRIORITY", 1)
+    for _ in range(0, count, 1000):
+        other.do("MSEND", 1000, *["x"] * 1000, "PARENT", q.key, "p")
+
+
+def test_a_parent_of_very_many_is_delivered_in_the_millisecond_of_the_last_end(q, other):
+    """What it costs does not depend on how many there are: the millisecond is that of the clock of its queue."""
+    many_children(q, other, 20_000)
+    for _ in range(19):
+        other.do("FETCH", "COUNT", 1000, "NOACK")
+    q.advance(123)
+    other.do("FETCH", "COUNT", 999, "NOACK")
+    assert (q.fetch(), counts(q)["pending"]) == ([], 1)
+    other.do("FETCH", "NOACK")
+    m = q.one("WITHMETA")
+    assert (m.id, m.meta["due-at"]) == (b"p", 1123)
+
+
+@pytest.mark.parametrize("state", ["all", "ready", "with many parents"])
+def test_a_purge_of_very_many_children_lets_their_parents_go(q, other, state):
+    many_children(q, other, 5000)
+    if state == "with many parents":
+        for n in range(1000):
+            q.send("x", "ID", n, "CHILDREN", 1)
+            other.send("x", "PARENT", q.key, n)
+    other.do("PURGE", *(["STATE", "ready"] if state == "ready" else []))
+    assert counts(q) == {"total": 5000, "removed": 5000}
+    assert q.len("held") == 0
+
+
 def test_replace_and_rerun_of_a_child_count_once(q, other):
     q.send("x", "ID", "p", "CHILDREN", 2)
     child(other, q, "a")

@@ -75,6 +75,23 @@ def test_a_parked_message_takes_less_than_200_bytes_and_its_payload(make_server,
     assert each_takes < 200
 
 
+def test_each_of_many_children_takes_at_most_eight_bytes_more_than_any_message(make_server):
+    server = make_server()
+    wire = server.wire(protocol=2, timeout=60)
+    taken = {}
+    for options in ((), ("PARENT", "q", "parent")):
+        wire.ok("DEL", "q")
+        wire.ok("DQ.SEND", "q", "x", "ID", "parent", "CHILDREN", MESSAGES)
+        before = used(server), wire.ok("MEMORY", "USAGE", "q")
+        for _ in range(0, MESSAGES, 1000):
+            wire.ok("DQ.MSEND", "q", 1000, *["x" * 20] * 1000, *options)
+        taken[options] = used(server) - before[0], wire.ok("MEMORY", "USAGE", "q") - before[1]
+    plain, children = taken.values()
+    each = [(of_child - of_any) / MESSAGES for of_any, of_child in zip(plain, children)]
+    print(f"a child takes {each[0]:.1f} bytes more, {each[1]:.1f} of them in MEMORY USAGE")
+    assert max(each) <= 8
+
+
 def make(wire, shape) -> None:
     """Creates the queue of this shape."""
     options = ["RETAIN", FAR, "RETAINCOUNT", 0, "LEASE", FAR, "DEDUP", FAR, "ONDEAD", "BLOCK"]
