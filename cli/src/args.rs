@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    batches, bench, completion, explain, find, limits, ls, message, pause, peek, purge, redrive,
-    schedule, send, server, settings, show, tail,
+    batches, bench, children, completion, explain, find, limits, ls, message, pause, peek, purge,
+    redrive, schedule, send, server, settings, show, tail,
 };
 use crate::server::Endpoint;
 use crate::{top, web};
@@ -37,6 +37,8 @@ pub enum Verb {
     Find(Box<find::Args>),
     /// List the open batches of a queue, and what waits for them
     Batches(batches::Args),
+    /// List the children of a message, and what has become of them
+    Children(children::Args),
     /// List the limits with names of a queue, and what is used of them
     Limits(limits::Args),
     /// Tell why a message is not delivered now, and what that waits for

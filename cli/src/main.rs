@@ -27,8 +27,8 @@ use clap::{CommandFactory, Parser};
 
 use args::{Cli, Verb};
 use command::{
-    batches, bench, completion, explain, find, limits, ls, message, pause, peek, purge, redrive,
-    schedule, send, server as run_server, settings, show, tail,
+    batches, bench, children, completion, explain, find, limits, ls, message, pause, peek, purge,
+    redrive, schedule, send, server as run_server, settings, show, tail,
 };
 use failure::Failure;
 use output::Output;
@@ -60,6 +60,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Show(args) => show::run(&mut connect()?, args, out),
         Verb::Find(args) => find::run(&mut connect()?, args, out),
         Verb::Batches(args) => batches::run(&mut connect()?, args, out),
+        Verb::Children(args) => children::run(&mut connect()?, args, out),
         Verb::Limits(args) => limits::run(&mut connect()?, args, out),
         Verb::Limit(args) => limits::set(&mut connect()?, args, out),
         Verb::Explain(args) => explain::run(&mut connect()?, args, out),

@@ -100,6 +100,24 @@ def test_messages_are_parked_signalled_and_run_once_more(dq, r3):
     dq("send", "q", "x", "--id", "a", "--rerun", code=2)
 
 
+def test_children_are_sent_and_listed(dq, r3):
+    do = r3.execute_command
+    do("DQ.CREATE", "parts", "RETAIN", 60_000, "RETRIES", 0)
+    dq("send", "q", "publish", "--new", "--id", "p", "--children", "2")
+    dq("send", "parts", "1", "--id", "a", "--parent", "q", "p")
+    dq("send", "parts", "2", "--id", "b", "--parent", "q", "p", "--on-dead", "GO")
+    assert do("DQ.EXPLAIN", "q", "p")[b"code"] == b"children-open"
+    [[_, first, *_], [_, second, *_]] = do("DQ.FETCH", "parts", "COUNT", 2)
+    do("DQ.ACK", "parts", first, "RESULT", "done")
+    do("DQ.NACK", "parts", second, "ERROR", "broken")
+    rows = [line.split() for line in dq("children", "q", "p").stdout.splitlines()[1:]]
+    assert rows == [["parts", "a", "finished", "done", "-"], ["parts", "b", "dead", "-", "broken"]]
+    assert [one["id"] for one in json.loads(dq("children", "q", "p", "--json").stdout)] == ["a", "b"]
+    assert "more than these 1" in dq("children", "q", "p", "-n", "1").stdout
+    assert dq("children", "q", "x").stdout == "it has no children, or they have left no record\n"
+    dq("send", "q", "x", "--on-dead", "GO", code=2)
+
+
 def test_limits_are_set_and_listed(dq, r3):
     do = r3.execute_command
     do("DQ.CREATE", "q", "CLOCK", "MANUAL", 1000)

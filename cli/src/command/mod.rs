@@ -3,6 +3,7 @@
 mod ask;
 pub mod batches;
 pub mod bench;
+pub mod children;
 pub mod completion;
 pub mod explain;
 pub mod find;

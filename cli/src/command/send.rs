@@ -42,6 +42,15 @@ pub struct Args {
     /// When it is due: 2026-11-20T12:00 (UTC), or Unix milliseconds
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Millis>,
+    /// Hold it until so many children of it have ended
+    #[arg(long, value_name = "N")]
+    children: Option<u64>,
+    /// The message of which it is a child, in this or another queue
+    #[arg(long, num_args = 2, value_names = ["QUEUE", "ID"])]
+    parent: Vec<String>,
+    /// What its death means for its parent: HOLD, GO or DIE
+    #[arg(long, requires = "parent")]
+    on_dead: Option<String>,
     /// Make the queue if it does not exist
     #[arg(long)]
     new: bool,
@@ -65,6 +74,15 @@ impl Args {
         }
         if let Some(at) = self.at {
             cmd.arg("AT").arg(at);
+        }
+        if let Some(children) = self.children {
+            cmd.arg("CHILDREN").arg(children);
+        }
+        if !self.parent.is_empty() {
+            cmd.arg("PARENT").arg(&self.parent);
+        }
+        if let Some(on_dead) = &self.on_dead {
+            cmd.arg("ONDEAD").arg(on_dead);
         }
         self.options.add_to(cmd);
     }
