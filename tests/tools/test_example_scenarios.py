@@ -253,6 +253,15 @@ def test_the_example_report_of_many_sees_what_a_note_is_for(server):
     assert figure(output, "killed but not gone on") == 2
 
 
+@pytest.mark.slow
+def test_the_example_thumbnails_publishes_albums_when_their_pictures_are_done(server):
+    output = with_package("thumbnails/thumbnails.py", "--albums", 40, "--kills", 2, "--url", url(server))
+    for label in ("pictures mended", "pictures given up"):
+        assert figure(output, label) > 0, label
+    for label in ("albums not published", "published too early", "pictures that do not add up"):
+        assert figure(output, label) == 0, label
+
+
 APPROVAL = ("approval/approval.py", "--orders", 60, "--patience", 1500)
 
 
