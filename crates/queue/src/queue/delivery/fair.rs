@@ -52,6 +52,7 @@ impl Queue {
     }
 
     /// Adds a position to the ready line.
+    #[inline]
     pub(in crate::queue) fn line_insert(&mut self, key: Position, kind: Kind) {
         self.ready_line.insert(key, kind);
         if self.fair.is_some() {
@@ -64,6 +65,7 @@ impl Queue {
     }
 
     /// Removes a position from the ready line.
+    #[inline]
     pub(in crate::queue) fn line_remove(&mut self, key: &Position) {
         self.ready_line.remove(key);
         if self.fair.is_some() {

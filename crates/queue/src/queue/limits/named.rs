@@ -67,7 +67,27 @@ impl Queue {
 
     /// Moves a group from one position to another, of which either may be none. It stands in
     /// the ready line, or in the line of a limit that its next message names.
+    #[inline]
     pub(in crate::queue) fn move_in_line(
+        &mut self,
+        from: Option<Position>,
+        to: Option<(Position, OrderKey)>,
+        now: Millis,
+    ) {
+        if self.limits.is_some() {
+            return self.move_among_lines(from, to, now);
+        }
+        if let Some(key) = from {
+            self.line_remove(&key);
+        }
+        if let Some((key, _)) = to {
+            let kind = self.kind_of(key.group, now);
+            self.line_insert(key, kind);
+        }
+    }
+
+    #[cold]
+    fn move_among_lines(
         &mut self,
         from: Option<Position>,
         to: Option<(Position, OrderKey)>,

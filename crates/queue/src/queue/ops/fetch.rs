@@ -248,12 +248,9 @@ impl Queue {
             None => return,
         };
         if turn_is_over {
-            let stands = self.groups.get(ix).and_then(|group| group.position(ix));
-            if let Some(key) = stands {
+            let group = self.groups.get_mut(ix);
+            if let Some(key) = group.and_then(|group| group.leave_line(ix)) {
                 self.move_in_line(Some(key), None, round.now);
-            }
-            if let Some(group) = self.groups.get_mut(ix) {
-                group.leave_line(ix);
             }
         }
         self.refresh(ix, round.now, join);
