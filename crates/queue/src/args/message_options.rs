@@ -9,16 +9,13 @@ use smallvec::SmallVec;
 
 use super::option::{exclude, flag, once, OptionWord};
 use super::queue_options::{backoff, retries};
-use super::words::{instead, ANY, ERRORS, MS, SOME, SOME_MS};
+use super::rare_options::{Others, RareOptions};
+use super::words::{MS, SOME_MS};
 use super::{Parsed, Words};
-use crate::message::after::{After, Batching, Counts, OnFail, Park};
 use crate::message::id::NameHasher;
-use crate::message::kin::{Children, Kin, Parent};
-use crate::message::limited::{Limited, MAX_LIMITS};
 use crate::message::score::Score;
-use crate::message::{Choices, Header, RareChoices};
+use crate::message::{Choices, Header};
 use crate::op::{DueTime, Send};
-use crate::quote::quote;
 use crate::settings::Backoff;
 use crate::Millis;
 
@@ -70,7 +67,6 @@ pub struct MessageOptions<'a> {
     pub id: Option<Cow<'a, [u8]>>,
     /// Whether REPLACE is given.
     pub replace: bool,
-    rerun: bool,
     /// The value of DELAY, in ms.
     pub delay: Option<Millis>,
     /// The value of AT, in Unix ms.
@@ -86,18 +82,7 @@ pub struct MessageOptions<'a> {
     ttl: Option<Millis>,
     label: Option<&'a [u8]>,
     headers: Option<Vec<Header>>,
-    rare: RareChoices,
-    if_group: bool,
-    batch: Option<&'a [u8]>,
-    after: Option<&'a [u8]>,
-    on_fail: Option<OnFail>,
-    limits: Option<Box<[Box<[u8]>]>>,
-    cost: Option<u64>,
-    park: bool,
-    park_for: Option<Millis>,
-    parent: Option<(&'a [u8], &'a [u8])>,
-    on_dead: Option<OnFail>,
-    children: Option<u64>,
+    rare: Option<Box<RareOptions<'a>>>,
 }
 
 impl<'a> MessageOptions<'a> {
@@ -107,7 +92,6 @@ impl<'a> MessageOptions<'a> {
             scope,
             id: None,
             replace: false,
-            rerun: false,
             delay: None,
             at: None,
             group: None,
@@ -119,18 +103,7 @@ impl<'a> MessageOptions<'a> {
             ttl: None,
             label: None,
             headers: None,
-            rare: RareChoices::default(),
-            if_group: false,
-            batch: None,
-            after: None,
-            on_fail: None,
-            limits: None,
-            cost: None,
-            park: false,
-            park_for: None,
-            parent: None,
-            on_dead: None,
-            children: None,
+            rare: None,
         }
     }
 
@@ -143,7 +116,6 @@ impl<'a> MessageOptions<'a> {
         match what {
             "ID" if self.scope.id => once(&mut self.id, what, words.name(what)?.into()),
             "REPLACE" if self.scope.id => flag(&mut self.replace, what),
-            "RERUN" if self.scope.id => flag(&mut self.rerun, what),
             "DELAY" if self.scope.due => once(&mut self.delay, what, words.number(what, MS)?),
             "AT" if self.scope.due => once(&mut self.at, what, words.number(what, MS)?),
             "GROUP" if self.scope.group => once(&mut self.group, what, words.name(what)?.into()),
@@ -157,78 +129,9 @@ impl<'a> MessageOptions<'a> {
             "BACKOFF" => once(&mut self.backoff, what, backoff(words, what)?),
             "TTL" => once(&mut self.ttl, what, words.number(what, MS)?),
             "TYPE" => once(&mut self.label, what, words.name(what)?),
-            "RETAIN" => once(&mut self.rare.retain, what, words.number(what, MS)?),
-            "EXPIREAT" if self.scope.due => {
-                once(&mut self.rare.expire_at, what, words.number(what, MS)?)
-            }
-            "MAXWAIT" => once(&mut self.rare.max_wait, what, words.number(what, MS)?),
-            "MAXTIMEOUTS" => once(&mut self.rare.max_timeouts, what, words.number(what, ANY)?),
-            "ERRORS" => once(&mut self.rare.errors, what, words.number(what, ERRORS)?),
-            "IFGROUP" => flag(&mut self.if_group, what),
-            "BATCH" => once(&mut self.batch, what, words.name(what)?),
-            "AFTER" => once(&mut self.after, what, words.name(what)?),
-            "ONFAIL" => once(&mut self.on_fail, what, on_fail(words, what)?),
-            "LIMITS" => once(&mut self.limits, what, limit_names(words, what)?),
-            "COST" => once(&mut self.cost, what, words.number(what, ANY)?),
-            "PARK" => flag(&mut self.park, what),
-            "FOR" => once(&mut self.park_for, what, words.number(what, SOME_MS)?),
-            "PARENT" if self.scope.kin => {
-                let parent = (words.key(what)?, words.name(what)?);
-                once(&mut self.parent, what, parent)
-            }
-            "ONDEAD" if self.scope.kin => once(&mut self.on_dead, what, on_fail(words, what)?),
-            "CHILDREN" if self.scope.kin => {
-                once(&mut self.children, what, words.number(what, SOME)?)
-            }
             "HEADERS" => once(&mut self.headers, what, headers(words, what)?),
-            _ => Err(option.unknown()),
+            _ => (self.rare.get_or_insert_default()).read(self.scope, option, words),
         }
-    }
-
-    /// The values of BATCH, AFTER, ONFAIL and PARK, if any is given.
-    ///
-    /// Errors: ONFAIL is given without AFTER or FOR without PARK, or AFTER names the BATCH.
-    fn batching(&self) -> Parsed<Option<Box<Batching>>> {
-        if self.on_fail.is_some() && self.after.is_none() {
-            return Err("ERR ONFAIL needs AFTER".into());
-        }
-        let park = park(self.park, self.park_for)?;
-        if self.batch.is_none() && self.after.is_none() && park.is_none() {
-            return Ok(None);
-        }
-        let after = self.after.map(|batch| After {
-            batch: batch.into(),
-            on_fail: self.on_fail.unwrap_or_default(),
-            counts: Counts::default(),
-        });
-        let batching = Batching {
-            batch: self.batch.map(Into::into),
-            after,
-            park,
-        };
-        match batching.is_after_itself() {
-            true => Err("ERR AFTER and BATCH name the same batch".into()),
-            false => Ok(Some(Box::new(batching))),
-        }
-    }
-
-    /// The values of PARENT, ONDEAD and CHILDREN, if any is given.
-    ///
-    /// Errors: ONDEAD is given without PARENT.
-    fn kin(&self) -> Parsed<Option<Box<Kin>>> {
-        if self.on_dead.is_some() && self.parent.is_none() {
-            return Err("ERR ONDEAD needs PARENT".into());
-        }
-        if self.parent.is_none() && self.children.is_none() {
-            return Ok(None);
-        }
-        let parent = self.parent.map(|(key, id)| Parent {
-            key: key.into(),
-            id: id.into(),
-            on_dead: self.on_dead.unwrap_or_default(),
-        });
-        let children = self.children.map(|total| Box::new(Children::new(total)));
-        Ok(Some(Box::new(Kin { parent, children })))
     }
 
     /// Makes the operation that sends `payloads` with these options.
@@ -242,33 +145,21 @@ impl<'a> MessageOptions<'a> {
         if self.replace && self.id.is_none() {
             return Err("ERR REPLACE needs an id".into());
         }
-        if self.rerun && !self.replace {
-            return Err("ERR RERUN needs REPLACE".into());
-        }
-        if self.rare.max_wait.is_some() && !self.replace {
-            return Err("ERR MAXWAIT needs REPLACE".into());
-        }
-        if self.if_group && self.group.is_none() {
-            return Err("ERR IFGROUP needs GROUP".into());
-        }
-        let expires = ("EXPIREAT", self.rare.expire_at.is_some());
-        exclude(("TTL", self.ttl.is_some()), expires)?;
-        let rare = RareChoices {
-            batching: self.batching()?,
-            kin: self.kin()?,
-            limited: (self.limits.is_some() || self.cost.is_some()).then(|| {
-                Box::new(Limited {
-                    names: self.limits.unwrap_or_default(),
-                    cost: self.cost.unwrap_or(1),
-                })
-            }),
-            ..self.rare
+        let others = Others {
+            replace: self.replace,
+            group: self.group.is_some(),
+            ttl: self.ttl.is_some(),
+        };
+        let mut rare = self.rare;
+        let choices = match &mut rare {
+            Some(rare) => rare.choices(&others)?,
+            None => None,
         };
         Ok(Send {
             payloads,
             id: self.id,
             replace: self.replace,
-            rerun: self.rerun,
+            rerun: rare.as_ref().is_some_and(|rare| rare.rerun),
             due: match (self.delay, self.at) {
                 (Some(ms), _) => DueTime::After(ms),
                 (None, Some(ms)) => DueTime::At(ms),
@@ -284,52 +175,12 @@ impl<'a> MessageOptions<'a> {
                 ttl: self.ttl,
                 label: self.label.map(Into::into),
                 headers: self.headers.unwrap_or_default().into(),
-                rare: (rare != RareChoices::default()).then(|| Box::new(rare)),
+                rare: choices,
             },
-            if_group: self.if_group,
+            if_group: rare.is_some_and(|rare| rare.if_group),
             new_salt: None,
         })
     }
-}
-
-/// The value of PARK with its FOR, if it is given.
-///
-/// Errors: FOR is given without PARK.
-pub fn park(is_given: bool, ms: Option<Millis>) -> Parsed<Option<Park>> {
-    match (is_given, ms) {
-        (false, Some(_)) => Err("ERR FOR needs PARK".into()),
-        (false, None) => Ok(None),
-        (true, ms) => Ok(Some(Park {
-            ms: ms.and_then(NonZeroU64::new),
-        })),
-    }
-}
-
-fn on_fail(words: &mut Words<'_>, what: &str) -> Parsed<OnFail> {
-    let choices = OnFail::ALL.map(|on_fail| (on_fail.name(), on_fail));
-    words.choice(what, "HOLD, GO or DIE", &choices)
-}
-
-/// Reads `n name ...`, 1 to 8 names, each once and without `*`.
-fn limit_names(words: &mut Words<'_>, what: &str) -> Parsed<Box<[Box<[u8]>]>> {
-    let word = words.peek();
-    let count = words.count(what, 1)?;
-    if count > MAX_LIMITS {
-        let expected = format!("an integer from 1 to {MAX_LIMITS}");
-        return Err(instead(what, expected, word.unwrap_or_default()));
-    }
-    let mut names: Vec<Box<[u8]>> = Vec::with_capacity(count);
-    for _ in 0..count {
-        let name = words.name(what)?;
-        if name.contains(&b'*') {
-            return Err(instead(what, "names without *", name));
-        }
-        if names.iter().any(|known| **known == *name) {
-            return Err(format!("ERR LIMITS names {} twice", quote(name)).into());
-        }
-        names.push(name.into());
-    }
-    Ok(names.into())
 }
 
 /// Reads `n field value ...`. A field that is given more than once keeps its

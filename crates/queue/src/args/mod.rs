@@ -61,6 +61,7 @@ pub mod pause;
 pub mod peek;
 pub mod purge;
 mod queue_options;
+mod rare_options;
 pub mod redrive;
 pub mod reschedule;
 pub mod resume;

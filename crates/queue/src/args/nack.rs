@@ -1,7 +1,7 @@
 //! Reads the arguments of NACK.
 
-use super::message_options::park;
 use super::option::{exclude, flag, once};
+use super::rare_options::park;
 use super::words::{MS, SOME_MS};
 use super::{Parsed, Words};
 use crate::op::{NackKind, NackPause, Op, Paused};
