@@ -289,7 +289,10 @@ impl Groups {
                 copy.ext_mut().settings = group.ext().settings.clone();
                 copy.ext_mut().paused_until = group.ext().paused_until;
                 let usage = group.ext().usage.as_deref();
-                copy.ext_mut().usage = usage.map(|usage| Box::new(usage.without_running()));
+                let usage = usage.map(|usage| usage.without_running());
+                // None is stored of a group that has used nothing.
+                let usage = usage.filter(|usage| *usage != Default::default());
+                copy.ext_mut().usage = usage.map(Box::new);
             }
             kept.wake_at(ix, group.ext().paused_until);
             if let (Some(circuit), Some(rule)) = (&group.ext().breaker, rule) {
