@@ -366,7 +366,8 @@ impl Queue {
         let gone = message.map(|message| {
             let group = self.groups.name(message.group);
             let content = self.store.content(message);
-            Gone::of(message, content, group, self.batch_of(seq))
+            let gone = Gone::of(message, content, group, self.batch_of(seq));
+            gone.with_parent(self.parent_of(seq))
         });
         self.end(seq, StoredState::Finished, round.now);
         gone.map(Box::new)
