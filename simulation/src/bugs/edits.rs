@@ -160,6 +160,28 @@ pub(super) fn no_rerun(op: &mut Op<'static>) {
     }
 }
 
+pub(super) fn no_children(op: &mut Op<'static>) {
+    rare(op, |rare| {
+        if let Some(kin) = &mut rare.kin {
+            kin.children = None;
+        }
+    });
+}
+
+pub(super) fn no_parent(op: &mut Op<'static>) {
+    rare(op, |rare| {
+        if let Some(kin) = &mut rare.kin {
+            kin.parent = None;
+        }
+    });
+}
+
+pub(super) fn no_count(op: &mut Op<'static>) {
+    if let Op::Children(counted) = op {
+        counted.of.clear();
+    }
+}
+
 pub(super) fn no_park(op: &mut Op<'static>) {
     change_kind(op, |kind| match kind {
         NackKind::Park(_) => NackKind::Silent,

@@ -343,6 +343,27 @@ pub const BUGS: &[Bug] = &[
     logs("the log lacks the PARK of a nack", no_park),
     logs("the log lacks the PARK of a SEND", no_park_of_send),
     logs("the log lacks a signal", no_signal),
+    // CHILDREN, PARENT
+    does("CHILDREN is passed over", "its children", no_children),
+    does(
+        "the end of a child is passed over",
+        "what it was told",
+        no_count,
+    ),
+    does(
+        "a parent waits for one child too few",
+        "its children",
+        |op| {
+            rare(op, |rare| {
+                if let Some(children) = rare.kin.as_mut().and_then(|kin| kin.children.as_mut()) {
+                    children.total = children.total.saturating_sub(1).max(1);
+                }
+            });
+        },
+    ),
+    logs("the log lacks CHILDREN", no_children),
+    logs("the log lacks PARENT", no_parent),
+    logs("the log lacks what a parent has counted", no_count),
     // RERUN
     does(
         "RERUN is passed over",

@@ -6,11 +6,12 @@ use smallvec::SmallVec;
 
 use super::{one_of, Ops, PAYLOADS};
 use dq_queue::message::after::{After, Batching, Counts, OnFail, Park};
+use dq_queue::message::kin::{Children, Delta, Kin, Parent};
 use dq_queue::message::limited::Limited;
 use dq_queue::message::score::Score;
 use dq_queue::message::{Choices, RareChoices};
 use dq_queue::named_limits::LimitRule;
-use dq_queue::op::{AckSend, DueTime, NewSchedule, Send, Signal};
+use dq_queue::op::{AckSend, Counted, CountedOne, DueTime, NewSchedule, Send, Signal};
 use dq_queue::schedule::recurrence::Recurrence;
 use dq_queue::schedule::{Limits, Missed, Overlap};
 use dq_queue::settings::Rate;
@@ -59,7 +60,7 @@ impl Ops<'_> {
                 max_timeouts: self.maybe(3, |a| a.rng.u64(0..4)),
                 errors: self.maybe(3, |a| a.rng.u8(0..4)),
                 limited: self.maybe(2, Self::limited),
-                kin: None,
+                kin: self.maybe(3, Self::kin),
             };
             choices.change_rare(|own| *own = rare);
         }
@@ -118,6 +119,46 @@ impl Ops<'_> {
             after,
             park: self.maybe(4, Self::park),
         })
+    }
+
+    /// The key of the queue in which all parents are.
+    const KEY: &'static [u8] = b"q";
+
+    /// PARENT, CHILDREN or both.
+    fn kin(&mut self) -> Box<Kin> {
+        let parent = self.maybe(2, |a| Parent {
+            key: Self::KEY.into(),
+            id: a.id().as_ref().into(),
+            on_dead: *one_of(a.rng, &OnFail::ALL),
+        });
+        let total = match parent.is_some() {
+            true => self.maybe(4, |a| a.rng.u64(1..4)),
+            false => Some(self.rng.u64(1..4)),
+        };
+        let children = total.map(|total| Box::new(Children::new(total)));
+        Box::new(Kin { parent, children })
+    }
+
+    /// What parents are told of children, here and in other queues.
+    pub(super) fn counted(&mut self) -> Counted<'static> {
+        let of = (0..self.rng.usize(1..4)).map(|_| {
+            let mut delta = Delta::default();
+            match self.rng.u8(0..6) {
+                0..3 => delta.finished = self.rng.i64(1..3),
+                3 => delta.die(*one_of(self.rng, &OnFail::ALL), 1),
+                4 => delta.die(OnFail::Hold, -1),
+                _ => delta.removed = 1,
+            }
+            CountedOne {
+                id: self.id(),
+                delta,
+                dies_later: self.one_in(2),
+            }
+        });
+        Counted {
+            of: of.collect(),
+            from: Self::KEY.into(),
+        }
     }
 
     pub(super) fn send(&mut self) -> Send<'static> {
@@ -205,6 +246,7 @@ impl Ops<'_> {
         send.choices.change_rare(|rare| {
             rare.expire_at = None;
             rare.max_wait = None;
+            rare.kin = None;
         });
         Op::Schedule(NewSchedule {
             name: self.name('s', 3),

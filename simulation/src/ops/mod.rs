@@ -106,6 +106,9 @@ impl Ops<'_> {
         if self.live > self.profile.size && self.one_in(2) {
             return self.drain();
         }
+        if self.one_in(24) {
+            return Op::Children(self.counted());
+        }
         match self.rng.u8(0..100) {
             0..24 => Op::Send(self.send()),
             24..50 => Op::fetch(self.fetch()),

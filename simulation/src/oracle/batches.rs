@@ -91,10 +91,11 @@ impl HeldMessages {
     }
 }
 
-/// The state of a message. One that is parked waits for its batch no longer.
+/// The state of a message. One that is parked, or that its children hold, waits for its batch
+/// no longer.
 fn state(step: &Step<'_>, seq: Seq) -> Option<State> {
     let view = step.queue.view(seq, step.now)?;
-    match view.message.is_parked() {
+    match view.message.is_parked() || view.message.is_held_by_children() {
         true => Some(State::Delayed),
         false => Some(view.state),
     }
@@ -235,7 +236,9 @@ pub fn check(queue: &Queue) -> Result<(), String> {
     let released: usize = batches.released.iter().map(|some| some.all().len()).sum();
     let held: u64 = batches.iter().map(|(_, named)| named.held_count()).sum();
     let by_batch = queue.parts().messages().filter(|numbered| {
-        numbered.message.stored == StoredState::Held && !numbered.message.is_parked()
+        let message = numbered.message;
+        let is_otherwise = message.is_parked() || message.is_held_by_children();
+        message.stored == StoredState::Held && !is_otherwise
     });
     match by_batch.count() as u64 == held + released as u64 {
         true => Ok(()),

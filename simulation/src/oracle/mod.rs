@@ -13,6 +13,7 @@ mod handed_back;
 mod ids;
 mod leases;
 mod options;
+mod parents;
 mod parks;
 mod reruns;
 mod spans;
@@ -31,6 +32,7 @@ use handed_back::HandedBack;
 use ids::Ids;
 use leases::Leases;
 use options::Options;
+use parents::Parents;
 use parks::Parks;
 pub use spans::Spans;
 pub use step::Step;
@@ -46,6 +48,7 @@ pub struct Oracle {
     handed_back: HandedBack,
     held: HeldMessages,
     parks: Parks,
+    parents: Parents,
     notes: Notes,
     options: Options,
     closed: Closed,
@@ -68,6 +71,7 @@ impl Oracle {
         self.handed_back = HandedBack::default();
         self.held.forget();
         self.parks.forget();
+        self.parents.forget();
         self.notes.forget();
         self.options.forget();
         self.closed.begin(queue);
@@ -106,6 +110,7 @@ impl Oracle {
         reruns::check(step)?;
         self.held.check(step)?;
         self.parks.check(step)?;
+        self.parents.check(step)?;
         self.failures.check(step)?;
         self.leases.check_ends(step)?;
         if let (Op::Fetch(fetch), Some(Done::Fetched(given))) = (step.op, step.done) {

@@ -38,6 +38,7 @@ impl Parks {
         for (send, seq, _) in step.added() {
             let batching = send.choices.batching();
             let is_alone = batching.is_some_and(|batching| batching.after.is_none());
+            let is_alone = is_alone && send.choices.children().is_none();
             let expires = send.choices.expire_at().is_some();
             if let Some(park) = send.choices.park().filter(|_| is_alone && !expires) {
                 self.begin(step, seq, park)?;
