@@ -208,9 +208,12 @@ build_deb() {
     install_program "$root/usr"
     find "$root/usr/share/man" -type f -exec gzip -9n {} +
     install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/usr/share/$PACKAGE"
-    install -D -m 644 packaging/systemd/dq-exporter.service "$root/lib/systemd/system/dq-exporter.service"
-    # It may hold a password.
-    install -D -m 600 packaging/systemd/dq-exporter.default "$root/etc/default/dq-exporter"
+    local service
+    for service in dq-exporter dq-web; do
+        install -D -m 644 "packaging/systemd/$service.service" "$root/lib/systemd/system/$service.service"
+        # It may hold a password.
+        install -D -m 600 "packaging/systemd/$service.default" "$root/etc/default/$service"
+    done
     install_documents "$doc" deb
     ln -s "../../$PACKAGE" "$doc/scripts"
     gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
@@ -276,7 +279,7 @@ Description: durable, ordered delay queue for Redis, as a native module
  The program dq shows and manages the queues in a terminal. The package dq of
  Debian, a tool for DNS, has a program of the same name.
 TEXT
-    printf '%s\n' /etc/redis/dq.conf /etc/default/dq-exporter >"$root/DEBIAN/conffiles"
+    printf '%s\n' /etc/redis/dq.conf /etc/default/dq-exporter /etc/default/dq-web >"$root/DEBIAN/conffiles"
     # DPKG_ROOT is the directory into which dpkg installs, if it is not /.
     cat >"$root/DEBIAN/postinst" <<'TEXT'
 #!/bin/sh

@@ -386,8 +386,9 @@ def test_a_key_that_gpg_has_not_is_refused_before_anything_is_built(tmp_path):
     assert not (tmp_path / "dist").exists()
 
 
-def test_the_package_brings_the_exporter_as_a_service_that_systemd_accepts(installed):
-    unit = installed / "lib/systemd/system/dq-exporter.service"
+@pytest.mark.parametrize("service", ["dq-exporter", "dq-web"])
+def test_the_package_brings_services_that_systemd_accepts(installed, service):
+    unit = installed / f"lib/systemd/system/{service}.service"
     settings = dict(line.split("=", 1) for line in unit.read_text().splitlines() if re.match(r"\w+=", line))
     program = settings["ExecStart"].split()[0]
     assert os.access(installed / program.lstrip("/"), os.X_OK)

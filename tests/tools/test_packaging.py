@@ -184,9 +184,10 @@ def test_a_container_with_an_empty_password_does_not_start(container):
     assert container("serve").wait(30) == 1
 
 
-def test_the_exporter_of_the_package_may_do_little():
+@pytest.mark.parametrize("service", ["dq-exporter", "dq-web"])
+def test_a_service_of_the_package_may_do_little(service):
     need(shutil.which("systemd-analyze"), "systemd-analyze")
-    unit = ROOT / "packaging/systemd/dq-exporter.service"
+    unit = ROOT / f"packaging/systemd/{service}.service"
     command = ["systemd-analyze", "security", "--offline=true", "--threshold=29", unit]
     scored = subprocess.run(command, capture_output=True, text=True)
     assert scored.returncode == 0, scored.stdout[-200:]
