@@ -189,6 +189,7 @@ impl Queue {
         let mut groups: Vec<GroupIx> = messages.map(|message| message.group).collect();
         groups.sort_unstable();
         groups.dedup();
+        self.put_in_order(&mut groups);
         groups
     }
 

@@ -201,7 +201,8 @@ impl Queue {
             return self.groups.alter_breakers(&rule);
         }
         self.settings.breaker = Some(before);
-        let groups = self.groups.with_breaker();
+        let mut groups = self.groups.with_breaker();
+        self.put_in_order(&mut groups);
         for ix in groups.iter().copied().chain([GroupIx::NONE]) {
             self.close_breaker(ix);
         }

@@ -45,6 +45,19 @@ impl Queue {
         limits.blocking(limited, key, now)
     }
 
+    /// Puts groups in an order that is the same on every server, where it matters in which they
+    /// enter the lines of limits. Their numbers are not the same: a queue that was loaded gives
+    /// others.
+    pub(in crate::queue) fn put_in_order(&self, groups: &mut [GroupIx]) {
+        if self.limits.is_some() {
+            let name = |ix: &GroupIx| {
+                let group = self.groups.get(*ix);
+                group.map(|group| (group.is_hidden(), &group.name))
+            };
+            groups.sort_by(|one, other| name(one).cmp(&name(other)));
+        }
+    }
+
     /// Whether a group stands in the line of a limit, or is to if this is its next message.
     #[inline]
     pub(in crate::queue) fn waits_for_limits(&self, ix: GroupIx, head: Option<OrderKey>) -> bool {

@@ -40,7 +40,9 @@ impl Queue {
             || before.on_retry != self.settings.on_retry
             || before.group_concurrency != self.settings.group_concurrency
         {
-            for ix in self.groups.all() {
+            let mut groups = self.groups.all();
+            self.put_in_order(&mut groups);
+            for ix in groups {
                 self.refresh(ix, now, self.join(now));
             }
         }

@@ -142,7 +142,8 @@ impl Queue {
             return;
         };
         let moved = moved.iter().filter_map(|ix| self.groups.get(*ix));
-        let moved: Vec<_> = moved.map(|group| group.name.clone()).collect();
+        let mut moved: Vec<_> = moved.map(|group| group.name.clone()).collect();
+        moved.sort_unstable();
         let before = std::mem::replace(self, rebuilt);
         self.watched = before.watched;
         self.garbage = before.garbage;

@@ -323,13 +323,18 @@ impl Queue {
             // All wakes of one moment are one step, because their order would
             // depend on where groups are in memory.
             Event::GroupWake => {
+                let mut awake = Vec::new();
                 while let Some((_, ix)) = self.groups.next_wake().filter(|(due, _)| *due <= at) {
+                    self.groups.wake_at(ix, None);
+                    awake.push(ix);
+                }
+                self.put_in_order(&mut awake);
+                for ix in awake {
                     if let Some(group) = self.groups.get_mut(ix) {
                         if group.ext().paused_until.is_some_and(|until| until <= at) {
                             group.ext_mut().paused_until = None;
                         }
                     }
-                    self.groups.wake_at(ix, None);
                     // The position that the group gets by this is already in
                     // `expected`.
                     self.refresh(ix, self.last, join);
