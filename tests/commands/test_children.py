@@ -351,12 +351,19 @@ def test_a_copy_of_children_does_not_count_and_find_shows_them(q, other, r):
     assert as_map(found["parent"])["id"] == b"p"
 
 
-def test_the_rights_of_the_user_hold_for_parents_and_children(server, r, key):
+@pytest.fixture
+def limited(r):
+    """Makes a user with rights on some keys: limited("~key"). It is gone after the test."""
+    yield lambda *keys: r.execute_command("ACL", "SETUSER", "limited", "on", ">pw", "+@all", "resetkeys", *keys)
+    r.execute_command("ACL", "DELUSER", "limited")
+
+
+def test_the_rights_of_the_user_hold_for_parents_and_children(server, r, key, limited):
     q = Queue(r, key)
     q.send("x", "ID", "p", "CHILDREN", 2)
     child(Queue(r, key + b":secret"), q, "a")
-    r.execute_command("ACL", "SETUSER", "worker", "on", ">pw", "+@all", "resetkeys", b"~" + key, b"~other*")
-    user = server.client(username="worker", password="pw")
+    limited(b"~" + key, b"~other*")
+    user = server.client(username="limited", password="pw")
     assert listed(Queue(user, key)) == (b"0", [])
     with pytest.raises(redis.exceptions.NoPermissionError):
         user.execute_command("DQ.SEND", key, "x", "PARENT", key + b":secret", "id")
