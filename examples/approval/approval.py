@@ -42,7 +42,8 @@ def work(options, name):
     logging.disable(logging.WARNING)
     client = connect(options.url)
     queue = Queue(client, options.queue)
-    worker = Worker(queue, lease=LEASE_MS, block=500, consumer=name)
+    # Workers are killed all the time here, which is no message's fault.
+    worker = Worker(queue, lease=LEASE_MS, block=500, consumer=name, lost_workers=0)
 
     def ask(message):
         """Asks those who are to decide. It may happen twice, if this worker is killed before it has parked the message."""

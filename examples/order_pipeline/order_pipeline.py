@@ -38,7 +38,8 @@ def work(options, step, name):
     """A worker of one step, until it is killed or stopped."""
     logging.disable(logging.WARNING)  # a stopping worker may lose a lease, which is no trouble here
     queues = {name: Queue(connect(options.url), key(options, name)) for name in STEPS}
-    worker = Worker(queues[step], concurrency=2, lease=LEASE_MS, block=500, consumer=name)
+    # Workers are killed all the time here, which is no message's fault.
+    worker = Worker(queues[step], concurrency=2, lease=LEASE_MS, block=500, consumer=name, lost_workers=0)
     following = dict(zip(STEPS, STEPS[1:]))
 
     @worker.handler()

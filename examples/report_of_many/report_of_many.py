@@ -53,7 +53,8 @@ class Tally:
 def work(options, tally, name):
     logging.disable(logging.WARNING)
     queue = Queue(connect(options.url), options.queue)
-    worker = Worker(queue, lease=LEASE_MS, block=500, consumer=name)
+    # Workers are killed all the time here, which is no message's fault.
+    worker = Worker(queue, lease=LEASE_MS, block=500, consumer=name, lost_workers=0)
 
     @worker.handler("rows")
     def compute(message):

@@ -65,7 +65,8 @@ def produce(options, ports, folder, grown, changed, producer):
 
 def consume(options, ports, folder, name):
     journal, dice = Journal(folder, name), random.Random(name)
-    worker = Worker(family(ports), concurrency=8, lease=LEASE_MS, consumer=name)
+    # Workers are killed all the time here, which is no message's fault.
+    worker = Worker(family(ports), concurrency=8, lease=LEASE_MS, consumer=name, lost_workers=0)
 
     @worker.handler()
     def handle(message):

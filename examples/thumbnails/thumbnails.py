@@ -47,7 +47,8 @@ def queues(options):
 def work_on_albums(options, mended):
     logging.disable(logging.WARNING)
     albums, pictures = queues(options)
-    worker = Worker(albums, lease=LEASE_MS, block=500)
+    # Workers are killed all the time here, which is no message's fault.
+    worker = Worker(albums, lease=LEASE_MS, block=500, lost_workers=0)
 
     @worker.handler("album")
     def split(message):
@@ -79,7 +80,8 @@ def work_on_albums(options, mended):
 def work_on_pictures(options, mended):
     logging.disable(logging.WARNING)
     _, pictures = queues(options)
-    worker = Worker(pictures, lease=LEASE_MS, block=500)
+    # Workers are killed all the time here, which is no message's fault.
+    worker = Worker(pictures, lease=LEASE_MS, block=500, lost_workers=0)
 
     @worker.handler()
     def scale(message):

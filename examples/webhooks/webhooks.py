@@ -77,7 +77,8 @@ def do_jobs(options):
 
 def call_hooks(options, port):
     logging.disable(logging.WARNING)
-    worker = Worker(Queue(connect(options.url), options.hooks_key), concurrency=4, block=300)
+    # Workers are killed all the time here, which is no message's fault.
+    worker = Worker(Queue(connect(options.url), options.hooks_key), concurrency=4, block=300, lost_workers=0)
 
     @worker.handler()
     def hook(message):
