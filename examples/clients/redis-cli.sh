@@ -15,10 +15,22 @@ BLOCK_MS=2000
 TIMEOUT_S=5 # longer than BLOCK_MS
 
 stopping=
+answer=$(mktemp)
+trap 'rm -f "$answer"' EXIT
 exec {silence}<> <(:)
 
 # One command. Status 0: answered; otherwise the connection was lost or the server refused, and the output says why.
 call() { timeout "$TIMEOUT_S" redis-cli -e "-${RESP:-3}" -u "$url" "$@" 2>&1; }
+
+# The same, whose reply comes in $reply. It goes through a file: bash 5.2 can lose a signal that arrives while it reads
+# the output of a command by $(...).
+ask() {
+    call "$@" >"$answer"
+    local status=$?
+    IFS= read -r -d '' reply <"$answer"
+    while [[ $reply == *$'\n' ]]; do reply=${reply%$'\n'}; done
+    return $status
+}
 
 # An error reply of the server, which repeating would not help: it begins with a word in capitals.
 refused() { [[ $1 =~ ^[A-Z]+\  && $1 != LOADING* ]]; }
@@ -26,7 +38,7 @@ refused() { [[ $1 =~ ^[A-Z]+\  && $1 != LOADING* ]]; }
 # Repeats a command until it is answered. All commands here may be: see README.md.
 insist() {
     local pause=0.1
-    until reply=$(call "$@"); do
+    until ask "$@"; do
         if refused "$reply" || [ -n "$stopping" ]; then
             return 1
         fi
@@ -71,14 +83,15 @@ close_order() {
     [[ $payload != *'"broken": true'* ]] || return 2
     [[ $payload =~ \"order\":\ *\"([^\"]*)\" ]] && order=${BASH_REMATCH[1]} || return 2
     [[ $payload =~ \"work_ms\":\ *([0-9]+) ]] && ms=${BASH_REMATCH[1]} || return 2
-    local left=$ms closed
+    local left=$ms pause
     while ((left > 0)); do
         [ -z "$stopping" ] || return 3
-        sleep "0.$(printf %03d $((left < 100 ? left : 100)))"
+        printf -v pause 0.%03d $((left < 100 ? left : 100))
+        sleep "$pause"
         ((left -= 100))
     done
-    closed=$(call ZADD "$queue:closed" GT CH "$receipt" "$order") || return 2
-    [ "$closed" = 1 ] || return 1
+    ask ZADD "$queue:closed" GT CH "$receipt" "$order" || return 2
+    [ "$reply" = 1 ] || return 1
 }
 
 work() {
