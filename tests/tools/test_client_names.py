@@ -24,7 +24,7 @@ METHODS = {
     "Go": (["queue.go", "consume.go", "change.go", "inspect.go"], r"^func \(q \*Queue\) ([A-Z]\w+)\("),
     "PHP": (["Queue.php", "Inspection.php", "Schedules.php"], r"^    public function (?!__)(\w+)\("),
 }
-# What is no command of a queue: any command, what is built on `send`, and what belongs to the language.
+# These methods stand for no single command: they run any command, build on `send`, or belong to the language.
 OTHERS = {"Node": {"do", "add", "close"}, "Go": {"Do", "Key", "SendJSON"}, "PHP": {"do", "later"}}
 
 

@@ -206,7 +206,7 @@ def test_a_listener_that_is_closed_gives_back_the_message_of_a_lost_reply(run, q
 
 def test_two_who_listen_have_two_names(run, q):
     async def test(broker):
-        # Whoever listens later takes the name of one that has ended.
+        # A listener that starts later takes the name of one that has ended, so the second round sees the same two.
         for _ in range(2):
             listening = [broker.listen() for _ in range(2)]
             waiting = [asyncio.create_task(anext(one)) for one in listening]

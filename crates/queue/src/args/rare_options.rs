@@ -129,7 +129,7 @@ impl<'a> RareOptions<'a> {
         Ok(Some(Box::new(Kin { parent, children })))
     }
 
-    /// What a message is sent with, if that differs from the defaults.
+    /// Makes the rare choices of a message. `None` if all of them have their defaults.
     ///
     /// Errors: two options exclude each other, or an option needs another one.
     #[cold]

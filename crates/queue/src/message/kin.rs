@@ -26,7 +26,7 @@ pub struct Parent {
     pub key: Box<[u8]>,
     /// Its id.
     pub id: Box<[u8]>,
-    /// What the death of the child means for it.
+    /// Whether the death of the child holds it, counts as an end, or makes it die.
     pub on_dead: OnFail,
 }
 
@@ -227,14 +227,14 @@ impl Delta {
     }
 }
 
-/// What a queue tells of children that it has.
+/// The change of the counts of a parent, which the queue of its children reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct News {
     /// The key of the queue of their parent.
     pub key: Box<[u8]>,
     /// The id of their parent.
     pub id: Box<[u8]>,
-    /// What has become of them. Nothing, if the first of them was just sent.
+    /// The change. It is empty if the first of the children was just sent.
     pub delta: Delta,
 }
 

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use crate::message::kin::Delta;
 
-/// What has become of children of messages of a queue.
+/// The children of messages of a queue that have ended or were removed in another queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted<'a> {
     /// The key of the queue of the children.
     pub from: Cow<'a, [u8]>,
-    /// What has become of them, one for each parent and ONDEAD.
+    /// The changes of the counts, one for each parent and ONDEAD.
     pub of: Vec<CountedOne<'a>>,
 }
 

@@ -365,7 +365,7 @@ impl Queue {
                 ticked.fired += u64::from(self.fire_next(at));
                 self.ticket = ticket;
             }
-            // What batches release is settled below.
+            // This step ends here; the messages that a batch releases are settled below.
             Event::Release => self.end_dying(at),
             Event::SettledCount => self.prune_oldest(StoredState::Finished),
             Event::DeadCount => self.prune_oldest(StoredState::Dead),

@@ -182,7 +182,7 @@ impl World {
         (send.replace && same && state != State::Finished).then_some(seq)
     }
 
-    /// What the pending parent has counted that this SEND replaces.
+    /// Returns the counts of the pending parent that this SEND replaces, if it replaces one.
     fn replaced_parent(&self, queue: usize, send: &Send) -> Option<Option<ChildCounts>> {
         let seq = self.queues[queue].find(send.id.as_deref()?)?;
         let message = self.queues[queue].message(seq)?;
