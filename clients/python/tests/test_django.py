@@ -26,14 +26,14 @@ if not settings.configured:
 
 from django.core.management import CommandError, call_command  # noqa: E402
 from django.test import override_settings  # noqa: E402
-from dqueue.django.tasks import (  # noqa: E402
+from dqueue.drivers.django.tasks import (  # noqa: E402
     TaskResultStatus,
     exceptions,
     signals,
     task,
     task_backends,
 )
-from dqueue.django.worker import TaskWorker  # noqa: E402
+from dqueue.drivers.django.worker import TaskWorker  # noqa: E402
 
 from tests.harness.server import wait_for  # noqa: E402
 

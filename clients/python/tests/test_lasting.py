@@ -62,8 +62,8 @@ def django(url, settings):
     if not django_settings.configured:
         django_settings.configure(USE_TZ=True, INSTALLED_APPS=["dqueue.django"], DATABASES={})
         importlib.import_module("django").setup()
-    from dqueue.django.backend import DqBackend
-    from dqueue.django.tasks import task
+    from dqueue.drivers.django.backend import DqBackend
+    from dqueue.drivers.django.tasks import task
 
     backend = DqBackend("default", {"OPTIONS": {"url": url, "prefix": "", **settings}})
     a_task = task()(_nothing)

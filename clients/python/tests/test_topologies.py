@@ -300,7 +300,7 @@ def test_django_has_its_tasks_on_a_cluster(cluster):
     pytest.importorskip("django", minversion="6.0", reason="needs Django 6: pip install 'dq-queue[django]'")
     from django.tasks import TaskResultStatus, task_backends
     from django.test import override_settings
-    from dqueue.django.worker import TaskWorker
+    from dqueue.drivers.django.worker import TaskWorker
 
     from clients.python.tests.test_django import add
 

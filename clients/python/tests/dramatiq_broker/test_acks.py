@@ -63,7 +63,7 @@ def hurried(broker, q):
 
 def test_acks_that_come_fast_bring_as_many_messages_at_once(hurried, q, dq_client, monkeypatch):
     # The consumer does not end the wait by itself.
-    monkeypatch.setattr("dqueue.held.PATIENCE", 3600)
+    monkeypatch.setattr("dqueue.drivers.held.PATIENCE", 3600)
     consumer, held = hurried
     dq_client.config_resetstat()
     taking = Taking(consumer)

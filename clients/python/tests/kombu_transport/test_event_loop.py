@@ -236,7 +236,7 @@ def calls(client):
 
 def test_acks_that_come_fast_take_one_fetch_along(hurried, q, dq_client, monkeypatch):
     # Nothing but the second ack ends the wait.
-    monkeypatch.setattr("dqueue.kombu.fetching.PATIENCE", 3600)
+    monkeypatch.setattr("dqueue.drivers.kombu.fetching.PATIENCE", 3600)
     consumer, hub, received = hurried
     dq_client.config_resetstat()
     received[0].ack()
@@ -310,7 +310,7 @@ def test_acks_of_several_queues_take_one_fetch_along(connection, q, dq_client):
 
 @pytest.mark.parametrize("end", [Consumer.cancel, lambda consumer: consumer.channel.close()], ids=["cancel", "close"])
 def test_a_worker_that_stops_sends_the_acks_that_wait(hurried, q, monkeypatch, end):
-    monkeypatch.setattr("dqueue.kombu.fetching.PATIENCE", 3600)
+    monkeypatch.setattr("dqueue.drivers.kombu.fetching.PATIENCE", 3600)
     consumer, hub, received = hurried
     received[0].ack()
     assert q.info()["acked"] == 0

@@ -339,7 +339,7 @@ class Old:
 
 
 def test_connections_without_the_property_is_connected_follow_the_keys():
-    from dqueue.kombu.connection import Following, Place
+    from dqueue.drivers.kombu.connection import Following, Place
 
     place = Place()
     connection = type("Connection", (Following, Old), {})(place=place)

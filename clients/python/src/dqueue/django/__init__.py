@@ -1,9 +1,5 @@
-"""A backend for the tasks of Django 6, and the command `manage.py dq_worker`.
+"""A backend for the tasks of Django 6, and the command `manage.py dq_worker`. See `dqueue.drivers.django`."""
 
-INSTALLED_APPS = [..., "dqueue.django"]
-TASKS = {"default": {"BACKEND": "dqueue.django.DqBackend", "OPTIONS": {"url": "redis://localhost:6379/0"}}}
-"""
-
-from dqueue.django.backend import DqBackend
+from dqueue.drivers.django import DqBackend
 
 __all__ = ["DqBackend"]

@@ -1,9 +1,5 @@
-"""The app, which Django needs for the command dq_worker."""
+"""Django looks here for the app of `INSTALLED_APPS = ["dqueue.django"]`."""
 
-from django.apps import AppConfig
+from dqueue.drivers.django.apps import DqConfig
 
-
-class DqConfig(AppConfig):
-    name = "dqueue.django"
-    label = "dqueue"
-    verbose_name = "dq"
+__all__ = ["DqConfig"]

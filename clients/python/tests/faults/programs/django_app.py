@@ -17,7 +17,7 @@ TASKS = {
 settings.configure(INSTALLED_APPS=["dqueue.django"], TASKS=TASKS, USE_TZ=True, DATABASES={})
 django.setup()
 
-from dqueue.django.tasks import task  # noqa: E402
+from dqueue.drivers.django.tasks import task  # noqa: E402
 from work import work  # noqa: E402
 
 work = task(queue_name="work")(work)

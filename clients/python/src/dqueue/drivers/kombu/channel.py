@@ -13,18 +13,18 @@ from kombu.utils.encoding import bytes_to_str
 from redis.exceptions import RedisError, ResponseError
 
 from dqueue.connection import is_transient
-from dqueue.kombu.connection import (
+from dqueue.drivers.kombu.connection import (
     Following,
     FollowingConnection,
     FollowingSSLConnection,
 )
-from dqueue.kombu.fetching import FetchingChannel
-from dqueue.kombu.keeper import keeper
-from dqueue.kombu.messages import Tag, by_queue, redelivered, sending
-from dqueue.kombu.qos import QoS
+from dqueue.drivers.kombu.fetching import FetchingChannel
+from dqueue.drivers.kombu.keeper import keeper
+from dqueue.drivers.kombu.messages import Tag, by_queue, redelivered, sending
+from dqueue.drivers.kombu.qos import QoS
 from dqueue.options import LOST_WORKERS, Word
 
-logger = get_logger(__name__)
+logger = get_logger("dqueue.kombu")
 
 QUEUE_OPTIONS = {"DEADRETAIN": 7 * 24 * 3_600_000, "DEADCOUNT": 10_000}
 """Options of the queues that the transport creates. AMQP drops rejected and expired messages; here they are kept for a

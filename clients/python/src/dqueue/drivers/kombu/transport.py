@@ -6,13 +6,13 @@ from typing import Any
 from kombu.log import get_logger
 from kombu.transport import redis as kombu_redis
 
-from dqueue.kombu.channel import Channel
-from dqueue.kombu.connection import Place
-from dqueue.kombu.lost import mark_lost_tasks
-from dqueue.kombu.older import IS_OLDER, forget_lost_connections
-from dqueue.kombu.sentinel import SentinelChannel
+from dqueue.drivers.kombu.channel import Channel
+from dqueue.drivers.kombu.connection import Place
+from dqueue.drivers.kombu.lost import mark_lost_tasks
+from dqueue.drivers.kombu.older import IS_OLDER, forget_lost_connections
+from dqueue.drivers.kombu.sentinel import SentinelChannel
 
-logger = get_logger(__name__)
+logger = get_logger("dqueue.kombu")
 
 
 class Poller(kombu_redis.MultiChannelPoller):

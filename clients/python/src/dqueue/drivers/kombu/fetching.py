@@ -14,13 +14,13 @@ from redis.exceptions import ConnectionError, ResponseError
 
 from dqueue.ackbuffer import PATIENCE, AckBuffer
 from dqueue.connection import is_transient
-from dqueue.kombu.keeper import leave_unread, take_unread
-from dqueue.kombu.messages import UNREADABLE, Tag, by_queue, delivered
-from dqueue.kombu.older import Older
+from dqueue.drivers.kombu.keeper import leave_unread, take_unread
+from dqueue.drivers.kombu.messages import UNREADABLE, Tag, by_queue, delivered
+from dqueue.drivers.kombu.older import Older
 from dqueue.leases import consumer_name
 from dqueue.options import Word
 
-logger = get_logger(__name__)
+logger = get_logger("dqueue.kombu")
 
 MAX_COUNT = 64
 """The most messages of one fetch."""

@@ -4,8 +4,8 @@ from typing import Any
 
 from kombu.transport import redis as kombu_redis
 
-from dqueue.kombu.channel import Channel
-from dqueue.kombu.connection import Hasty
+from dqueue.drivers.kombu.channel import Channel
+from dqueue.drivers.kombu.connection import Hasty
 
 
 class HastyConnection(Hasty, kombu_redis.SentinelChannel.connection_class):

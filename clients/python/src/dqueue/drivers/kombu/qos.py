@@ -2,9 +2,9 @@
 
 from kombu.transport import virtual
 
-from dqueue.kombu.keeper import keeper
-from dqueue.kombu.messages import Tag
-from dqueue.kombu.older import forgets_running_tasks
+from dqueue.drivers.kombu.keeper import keeper
+from dqueue.drivers.kombu.messages import Tag
+from dqueue.drivers.kombu.older import forgets_running_tasks
 
 
 class QoS(virtual.QoS):

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from dqueue.connection import open_client
-from dqueue.django.tasks import (
+from dqueue.drivers.django.tasks import (
     DEFAULT_TASK_QUEUE_NAME,
     BaseTaskBackend,
     TaskError,
@@ -19,7 +19,7 @@ from dqueue.django.tasks import (
     exceptions,
     signals,
 )
-from dqueue.lasting import Lasting
+from dqueue.drivers.lasting import Lasting
 from dqueue.options import LOST_WORKERS, Millis
 from dqueue.queue import Queue
 from dqueue.records import Record

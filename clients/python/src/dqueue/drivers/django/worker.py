@@ -7,8 +7,8 @@ from typing import Any
 from django.db import close_old_connections
 from django.utils import timezone
 
-from dqueue.django.backend import DqBackend, moment
-from dqueue.django.tasks import (
+from dqueue.drivers.django.backend import DqBackend, moment
+from dqueue.drivers.django.tasks import (
     TaskContext,
     TaskError,
     TaskResultStatus,

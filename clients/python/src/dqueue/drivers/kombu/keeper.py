@@ -21,10 +21,10 @@ from kombu.log import get_logger
 from redis.exceptions import RedisError
 
 from dqueue.connection import is_transient, pauses
-from dqueue.kombu.messages import Tag
+from dqueue.drivers.kombu.messages import Tag
 from dqueue.lastwords import LAST_WORDS
 
-logger = get_logger(__name__)
+logger = get_logger("dqueue.kombu")
 
 LOOK = 0.1
 """Seconds between two looks at what is kept."""

@@ -10,10 +10,10 @@ redelivery and expiry are the server's work, and no worker polls or sweeps.
 
 from kombu.transport import TRANSPORT_ALIASES
 
-from dqueue.kombu.channel import Channel
-from dqueue.kombu.messages import Tag
-from dqueue.kombu.qos import QoS
-from dqueue.kombu.transport import SecureTransport, SentinelTransport, Transport
+from dqueue.drivers.kombu.channel import Channel
+from dqueue.drivers.kombu.messages import Tag
+from dqueue.drivers.kombu.qos import QoS
+from dqueue.drivers.kombu.transport import SecureTransport, SentinelTransport, Transport
 
 __all__ = ["Channel", "QoS", "SecureTransport", "SentinelTransport", "Tag", "Transport"]
 

@@ -11,7 +11,7 @@ from kombu.utils.json import dumps, loads
 
 from dqueue.options import Word
 
-logger = get_logger(__name__)
+logger = get_logger("dqueue.kombu")
 
 MAX_TYPE = 1024
 """The most bytes of a message's type. A longer name of a task is left out."""

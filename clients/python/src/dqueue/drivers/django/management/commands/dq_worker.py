@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dqueue.django.backend import DqBackend
-from dqueue.django.tasks import DEFAULT_TASK_BACKEND_ALIAS, task_backends
-from dqueue.django.worker import TaskWorker
+from dqueue.drivers.django.backend import DqBackend
+from dqueue.drivers.django.tasks import DEFAULT_TASK_BACKEND_ALIAS, task_backends
+from dqueue.drivers.django.worker import TaskWorker
 
 
 class Command(BaseCommand):

@@ -8,7 +8,7 @@ import sys
 from functools import wraps
 from typing import Any
 
-from dqueue.kombu.messages import Tag
+from dqueue.drivers.kombu.messages import Tag
 
 ENDS = {"WorkerLostError", "SystemExit", "KeyboardInterrupt"}
 """What Celery calls the failure of a task whose process has ended."""

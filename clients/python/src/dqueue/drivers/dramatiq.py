@@ -1,0 +1,346 @@
+"""A broker for Dramatiq.
+
+    import dramatiq
+    from dqueue.dramatiq import DqBroker
+
+    dramatiq.set_broker(DqBroker(url="redis://localhost:6379/0"))
+
+Its options are those of Dramatiq's RedisBroker. Delayed messages wait in the server, not in a worker's memory, for as
+long as need be. Waiting workers do not poll, and no command does maintenance.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from threading import get_ident
+from typing import Any
+from uuid import uuid4
+
+import redis
+from dramatiq.broker import Broker, Consumer, MessageProxy
+from dramatiq.errors import ConnectionClosed, DecodeError, QueueJoinTimeout
+from dramatiq.logging import get_logger
+from dramatiq.message import Message
+
+from dqueue import message as dq
+from dqueue.connection import is_transient, open_client, pauses, socket_timeout
+from dqueue.drivers.held import Leases
+from dqueue.drivers.lasting import Lasting
+from dqueue.handlers import described
+from dqueue.lastwords import Calls, LastWords
+from dqueue.leases import worker_name
+from dqueue.options import LOST_WORKERS
+from dqueue.queue import Queue
+
+HEARTBEAT_TIMEOUT = 60_000
+"""Milliseconds without a heartbeat after which the messages of a worker go to another one."""
+
+DEAD_MESSAGE_TTL = 7 * 24 * 3_600_000
+"""Milliseconds for which dead messages are kept."""
+
+LONGEST_PAUSE = 0.5
+"""Seconds between two tries of a consumer to reach its server. A stop waits for it."""
+
+
+class DqBroker(Broker):
+    """A broker whose queues are those of dq.
+
+    Parameters:
+      url: of the server, a cluster or Sentinels, see `dqueue.connection.open_client`.
+      middleware: as in every broker.
+      namespace: the prefix of the keys. The key of a queue is `namespace:name`.
+      heartbeat_timeout: how long (ms) a message belongs to a worker that does not renew it.
+      dead_message_ttl: how long (ms) dead messages are kept, a week by default. If it is given, it takes effect at the next
+        start. If not, it holds for queues that the broker creates.
+      lost_workers: with how many lost workers a message is given up. 0: never.
+      client: a client of redis-py to use. `parameters` are those of `redis.Redis`.
+      maintenance_chance: accepted for the sake of RedisBroker. There is no maintenance.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str | None = None,
+        middleware: list[Any] | None = None,
+        namespace: str = "dramatiq",
+        maintenance_chance: int = 0,
+        heartbeat_timeout: int = HEARTBEAT_TIMEOUT,
+        dead_message_ttl: int | None = None,
+        lost_workers: int = LOST_WORKERS,
+        client: redis.Redis | None = None,
+        **parameters: Any,
+    ) -> None:
+        super().__init__(middleware=middleware)
+        self.namespace = namespace
+        self.heartbeat_timeout = heartbeat_timeout
+        self.dead_message_ttl = DEAD_MESSAGE_TTL if dead_message_ttl is None else dead_message_ttl
+        self.lost_workers = lost_workers
+        self.queues: set[str] = set()
+        if client is None:
+            client = open_client(url) if url else redis.Redis(**parameters)
+        self.client = client
+        given = set() if dead_message_ttl is None else {"dead_retain"}
+        self.lasting = Lasting(client, {"dead_retain": self.dead_message_ttl}, given)
+        self.last_words = LastWords()
+        self.calls = Calls(client, self.last_words)
+        self._leases: dict[tuple[str, int], Leases] = {}
+
+    def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
+        if signal == "worker_boot":
+            self.last_words.end()
+        elif signal == "worker_shutdown":
+            self.calls.hurry()
+        super().emit_before(signal, *args, **kwargs)
+
+    def close(self) -> None:
+        self.client.close()
+
+    def queue(self, queue_name: str) -> Queue:
+        """Returns the queue on the server."""
+        return Queue(self.client, f"{self.namespace}:{queue_name}")
+
+    def leases(self, queue_name: str) -> Leases:
+        """Returns what a thread holds of a queue. It outlives a consumer, which a lost connection or a pause replaces."""
+        # Each worker has a thread for each queue.
+        place = (queue_name, get_ident())
+        if place not in self._leases:
+            self._leases[place] = Leases(self.queue(queue_name), self.heartbeat_timeout, worker_name())
+        return self._leases[place]
+
+    def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> "DqConsumer":
+        """Returns a consumer that holds at most `prefetch` messages and waits up to `timeout` ms for one."""
+        return DqConsumer(self, queue_name, prefetch, timeout)
+
+    def declare_queue(self, queue_name: str) -> None:
+        """Declares the queue. It has no queue for delayed messages beside it."""
+        if queue_name not in self.queues:
+            self.emit_before("declare_queue", queue_name)
+            self.queues.add(queue_name)
+            self.emit_after("declare_queue", queue_name)
+
+    def get_declared_queues(self) -> set[str]:
+        return self.queues.copy()
+
+    def enqueue(self, message: Any, *, delay: int | None = None) -> Any:
+        """Sends the message. `delay` is in milliseconds, without a limit."""
+        # A retry has the message id of the first try, so each sending has an id of its own.
+        message = message.copy(options={"redis_message_id": str(uuid4())})
+        self.logger.debug("Enqueueing message %r on queue %r.", message.message_id, message.queue_name)
+        self.emit_before("enqueue", message, delay)
+        self.lasting.sender(self.queue(message.queue_name).key).send(
+            message.encode(),
+            id=message.options["redis_message_id"],
+            delay=None if delay is None else max(0, int(delay)),
+            priority=self._priority(message.actor_name),
+            type=message.actor_name if len(message.actor_name.encode()) <= 1024 else None,
+            # The middleware Retries counts the attempts.
+            retries=-1,
+            max_timeouts=self.lost_workers,
+        )
+        self.emit_after("enqueue", message, delay)
+        return message
+
+    def _priority(self, actor_name: str) -> int | None:
+        """Returns the priority of an actor that is known here. Lower numbers go first, here and in Dramatiq."""
+        actor = self.actors.get(actor_name)
+        return max(-128, min(127, actor.priority)) if actor is not None and actor.priority else None
+
+    def flush(self, queue_name: str) -> None:
+        """Removes all messages of a queue, also those that a worker has."""
+        self.queue(queue_name).purge()
+
+    def flush_all(self) -> None:
+        for queue_name in self.queues:
+            self.flush(queue_name)
+
+    def join(self, queue_name: str, *, interval: int = 100, timeout: int | None = None) -> None:
+        """Waits until the queue is empty, for tests. Raises QueueJoinTimeout after `timeout` ms."""
+        deadline = time.monotonic() + timeout / 1000 if timeout else None
+        while self.queue(queue_name).len():
+            if deadline is not None and time.monotonic() >= deadline:
+                raise QueueJoinTimeout(queue_name)
+            time.sleep(interval / 1000)
+
+
+class DqMessage(MessageProxy):
+    """A delivered message, with the receipt that settles it."""
+
+    def __init__(self, message: Any, receipt: int) -> None:
+        super().__init__(message)
+        self.receipt = receipt
+
+
+class DqConsumer(Consumer):
+    """Takes messages of one queue."""
+
+    def __init__(self, broker: DqBroker, queue_name: str, prefetch: int, timeout: int) -> None:
+        self.logger = get_logger("dqueue.dramatiq", type(self))
+        self.broker = broker
+        self.queue = broker.queue(queue_name)
+        self.leases = broker.leases(queue_name)
+        self.prefetch = prefetch
+        limit = socket_timeout(broker.client)
+        # A reply that comes after the client's own timeout would be lost, and a heartbeat must not wait for a fetch.
+        waits = [timeout, self.leases.lease // 3] + ([] if limit is None else [int(limit * 800)])
+        self.timeout = max(1, min(waits))
+        # Messages that Dramatiq has not taken over. Threads that ack add to them.
+        self._fetched: deque[dq.Message] = deque()
+        self._is_closed = False
+        self._pauses = pauses()
+
+    @property
+    def outstanding_message_count(self) -> int:
+        return len(self.leases)
+
+    def ack(self, message: Any) -> None:
+        """Finishes the message. If the worker waits for room, the same command brings those that take its place."""
+        receipt = getattr(message, "receipt", None)
+        if receipt is None:
+            return
+        if not self.leases.finish(receipt, self.prefetch):
+            self._persist(self._send_acks)
+        if self._is_closed:
+            self._give_back_fetched()
+
+    def _send_acks(self) -> None:
+        """Sends the acks that wait, and whatever other threads add meanwhile."""
+        held = self.leases
+        while held.acks:
+            fetches = held.is_waiting_for_room
+            if fetches and not held.fetching.acquire(blocking=False):
+                if held.is_waiting_for_room:
+                    # Another thread fetches for an ack. It sends these afterwards.
+                    return
+                continue
+            try:
+                with held.acks.sending() as acks:
+                    if acks and fetches:
+                        self._take(len(acks), acks)
+                    elif acks:
+                        self._calling(self.queue.ack, *acks)
+            finally:
+                if fetches:
+                    held.fetching.release()
+            # This wakes the consumer, so it comes last.
+            held.drop(*acks)
+
+    def nack(self, message: Any) -> None:
+        """Makes the message dead with the reason `rejected`. DQ.REDRIVE brings it back."""
+        receipt = getattr(message, "receipt", None)
+        if receipt is not None:
+            # Dramatiq leaves the exception with the message for those who handle its failure.
+            error = getattr(message, "_exception", None)
+            text = None if error is None else described(error)
+            self._persist(lambda: self._calling(self.queue.nack, receipt, fatal=True, error=text))
+            self.leases.drop(receipt)
+
+    def _persist(self, tell: Callable[[], object]) -> None:
+        """Tells the server what became of a message, again and again until its lease is over.
+
+        Dramatiq would repeat it for ever, with pauses that a stop waits for. A worker that stops gives up after LAST_WORDS:
+        then the message comes back when its lease ends.
+        """
+        given_up = time.monotonic() + self.leases.lease / 1000
+        for seconds in pauses(self.leases.lease):
+            try:
+                tell()
+                return
+            except ConnectionClosed as error:
+                if self.broker.last_words.is_over or time.monotonic() + seconds > given_up:
+                    self.logger.error("The server cannot be told what became of a message, which may run again: %s", error)
+                    return
+            self.broker.last_words.waited(seconds)
+            time.sleep(seconds)
+
+    def requeue(self, messages: Iterable[Any]) -> None:
+        """Gives messages back at their old positions."""
+        self._give_back([message.receipt for message in messages])
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._send_acks()
+        self._give_back_fetched()
+
+    def _give_back_fetched(self) -> None:
+        receipts: list[int] = []
+        # A thread that acks may do the same at this time.
+        with suppress(IndexError):
+            while True:
+                receipts.append(self._fetched.popleft().receipt)
+        self._give_back(receipts)
+
+    def _give_back(self, receipts: list[int]) -> None:
+        if receipts:
+            self._calling(self.queue.nack, *receipts, silent=True)
+        self.leases.drop(*receipts)
+
+    def __next__(self) -> DqMessage | None:
+        while True:
+            try:
+                # What asks no server must not pass for an answer.
+                if self.queue.key not in self.broker.lasting.begun:
+                    self._calling(self.broker.lasting.begin, self.queue.key)
+                if receipts := self.leases.to_touch():
+                    self._calling(self.leases.touch, receipts)
+                if not self._fetched and not self._fetch():
+                    return None
+            except ConnectionClosed as error:
+                # Dramatiq would make another consumer, three seconds later, and a stop would wait for that.
+                self.logger.warning("The server cannot be reached, the next try follows: %s", error)
+                time.sleep(min(next(self._pauses), LONGEST_PAUSE))
+                return None
+            self._pauses = pauses()
+            message = self._fetched.popleft()
+            try:
+                return DqMessage(Message.decode(message.payload), message.receipt)
+            except DecodeError as error:
+                self.logger.error("Message %r is none of Dramatiq.", message.id, exc_info=True)
+                self._calling(self.queue.nack, message.receipt, fatal=True, error=str(error))
+                self.leases.drop(message.receipt)
+
+    def _fetch(self) -> bool:
+        """Waits for room, and then for messages. Returns whether there are any."""
+        held = self.leases
+        try:
+            held.wait_for_room(self.prefetch, lambda: bool(self._fetched), self.timeout / 1000)
+            with held.fetching:
+                held.is_waiting_for_room = False
+                # A thread that acks may have fetched some meanwhile. Then the next fetch follows soon, and takes the acks along.
+                if not self._fetched:
+                    self._fetch_with_acks()
+        finally:
+            held.is_waiting_for_room = False
+        return bool(self._fetched)
+
+    def _fetch_with_acks(self) -> None:
+        with self.leases.acks.sending() as acks:
+            self.leases.drop(*acks)
+            room = self.prefetch - len(self.leases)
+            if acks or room > 0:
+                self._take(min(max(room, 1), 1000), acks, block=self.timeout)
+
+    def _take(self, count: int, acks: list[int], **options: Any) -> None:
+        """Sends acks and fetches messages for `__next__`."""
+        # With a token, the client's second attempt after a lost reply gets the messages of the first one.
+        messages = self._calling(
+            self.queue.fetch,
+            count=count,
+            lease=self.leases.lease,
+            consumer=self.leases.consumer,
+            token=uuid4().hex,
+            ack=acks,
+            **options,
+        )
+        self.leases.add(messages)
+        self._fetched.extend(messages)
+
+    def _calling(self, call: Any, *args: Any, **options: Any) -> Any:
+        """Calls the server. A lost connection becomes the error after which Dramatiq tries again."""
+        try:
+            with self.broker.calls.on_its_way(options.get("block", 0)):
+                return call(*args, **options)
+        except (redis.RedisError, OSError) as error:
+            if not is_transient(error):
+                raise
+            raise ConnectionClosed(error) from None

@@ -1,0 +1,355 @@
+"""A broker and a source of schedules for taskiq.
+
+    from dqueue.taskiq import DqBroker, DqScheduleSource
+
+    broker = DqBroker("redis://localhost:6379/0")
+    source = DqScheduleSource(broker)
+
+Messages that are not acked come back when their lease ends, and the broker renews the leases of what is being worked
+on. The label `delay` (seconds) is waited for in the server. The schedules of the source are fired by the server, so
+that no scheduler process is needed.
+"""
+
+import asyncio
+import uuid
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from logging import getLogger
+from typing import Any
+
+import redis
+from taskiq import (
+    AckableMessage,
+    AsyncBroker,
+    BrokerMessage,
+    ScheduledTask,
+    ScheduleSource,
+    SimpleRetryMiddleware,
+)
+from taskiq.exceptions import ScheduledTaskCancelledError
+from taskiq.message import TaskiqMessage
+
+from dqueue.connection import is_transient, open_client_asyncio, pauses
+from dqueue.lastwords import LastWords
+from dqueue.leases import pause, worker_name
+from dqueue.options import LOST_WORKERS, Word, words
+from dqueue.records import text
+
+logger = getLogger("dqueue.taskiq")
+
+FIRED = "@"
+"""Stands between the name of a schedule and the time in the id of a message that the server has sent."""
+
+
+class DqBroker(AsyncBroker):
+    """A broker whose queue is one of dq.
+
+    Parameters:
+      url: of the server, a cluster or Sentinels, see `dqueue.connection.open_client`. On a cluster all queues of a
+        broker must lie in one hash slot: name them `{taskiq}`, `{taskiq}:mails` and so on.
+      queue_name: the key. The label `queue_name` of a task chooses another one for it.
+      additional_queues: queues that `listen` takes messages of, too.
+      lease: how long (ms) a message belongs to a worker that does not renew it. The broker renews it three times in
+        that time.
+      block: how long (ms) one fetch waits in the server. The shutdown of a worker may take that long.
+      consumer_name: the name of the worker in DQ.CONSUMERS.
+      lost_workers: with how many lost workers a task is given up. 0: never.
+      connection_kwargs: options of redis-py's client.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        queue_name: str = "taskiq",
+        *,
+        additional_queues: Iterable[str] = (),
+        lease: int = 60_000,
+        block: int = 2000,
+        consumer_name: str | None = None,
+        lost_workers: int = LOST_WORKERS,
+        **connection_kwargs: Any,
+    ) -> None:
+        super().__init__()
+        self.client: Any = open_client_asyncio(url, **connection_kwargs)
+        self.queue_name = queue_name
+        self.queue_names = [*dict.fromkeys([queue_name, *additional_queues])]
+        self.lease = lease
+        self.block = block
+        self.consumer_name = consumer_name or worker_name()
+        self.lost_workers = lost_workers
+        # The names of those who listen. A TOKEN repeats the last delivery of its consumer, so each has one of its own.
+        self._listening: set[str] = set()
+        self._held: defaultdict[str, set[int]] = defaultdict(set)
+        self._heartbeat: asyncio.Task[None] | None = None
+        self._last_words = LastWords()
+        # Set when taskiq lets go of `listen`: the worker is told to stop.
+        self._stopping = asyncio.Event()
+
+    async def shutdown(self) -> None:
+        """Closes the connections. What is still being worked on comes back when its lease ends."""
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+            self._heartbeat = None
+        await super().shutdown()
+        await self.client.aclose()
+
+    async def kick(self, message: BrokerMessage) -> None:
+        """Sends a task. While the connection is down it tries again for ten seconds; the task is not sent twice."""
+        # A retry has the id of the task, so each sending has an id of its own.
+        await self._persist("DQ.SEND", *self.sending(message), "ID", uuid.uuid4().hex)
+
+    def sending(self, message: BrokerMessage) -> list[Word]:
+        """Returns key, payload and options for DQ.SEND. The labels `delay`, `priority` and `group` are options."""
+        labels = message.labels
+        # SimpleRetryMiddleware sends the labels of the first try again, and that one has waited. SmartRetryMiddleware sets
+        # the label to the wait of the retry.
+        is_simple_retry = "_retries" in labels and any(isinstance(one, SimpleRetryMiddleware) for one in self.middlewares)
+        delay = None if is_simple_retry else labels.get("delay")
+        priority = labels.get("priority")
+        options = {
+            # The middleware for retries counts the attempts.
+            "retries": -1,
+            "max_timeouts": self.lost_workers,
+            "delay": None if delay is None else max(0, round(float(delay) * 1000)),
+            # In taskiq the higher number goes first, here the lower.
+            "priority": None if priority is None else max(-128, min(127, -int(priority))),
+            "group": labels.get("group"),
+            "type": message.task_name if len(message.task_name.encode()) <= 1024 else None,
+        }
+        return [labels.get("queue_name") or self.queue_name, message.message, *words(options)]
+
+    async def listen(self) -> AsyncGenerator[AckableMessage, None]:
+        """Yields messages, as soon as there are any."""
+        if self._heartbeat is None:
+            self._heartbeat = asyncio.create_task(self._keep_leases())
+        self._stopping.clear()
+        self._last_words.end()
+        names = (self.consumer_name, *(f"{self.consumer_name}:{number}" for number in range(2, len(self._listening) + 2)))
+        consumer = next(name for name in names if name not in self._listening)
+        self._listening.add(consumer)
+        fetching: asyncio.Task[Any] | None = None
+        token = uuid.uuid4().hex
+        pauses_between = pauses()
+        try:
+            while True:
+                fetching = asyncio.create_task(self._fetch(consumer, token, self.block))
+                try:
+                    # A fetch that was cancelled could lose the message that it has just got.
+                    delivery = await asyncio.shield(fetching)
+                except (redis.RedisError, OSError) as error:
+                    if not is_transient(error):
+                        raise
+                    logger.warning("cannot fetch, the next try follows: %s", error)
+                    await asyncio.sleep(next(pauses_between))
+                    continue
+                fetching = None
+                token = uuid.uuid4().hex
+                pauses_between = pauses()
+                if delivery is not None:
+                    queue, id, receipt, payload = delivery
+                    yield AckableMessage(data=self._payload(id, payload), ack=self._ack(queue, receipt))
+        finally:
+            self._last_words.begin()
+            self._stopping.set()
+            if fetching is not None:
+                await self._give_back(fetching, lambda: self._fetch(consumer, token, block=None))
+            self._listening.discard(consumer)
+
+    async def _fetch(self, consumer: str, token: str, block: int | None) -> tuple[str, str, int, bytes] | None:
+        # After a lost reply, the same token gets the same message.
+        options = words({"count": 1, "block": block, "lease": self.lease, "consumer": consumer, "token": token})
+        reply = await self.client.execute_command("DQ.MFETCH", len(self.queue_names), *self.queue_names, *options)
+        if reply is None:
+            return None
+        queue, [[id, receipt, _attempt, payload]] = reply
+        self._held[text(queue)].add(int(receipt))
+        return text(queue), text(id), int(receipt), payload
+
+    def _payload(self, id: str, payload: bytes) -> bytes:
+        """Returns the message. Those of a schedule are all the same, so each gets an id of its own for its result."""
+        if FIRED not in id:
+            return payload
+        try:
+            message = self.formatter.loads(payload)
+            message.task_id = uuid.uuid5(uuid.NAMESPACE_OID, id).hex
+            fired: bytes = self.formatter.dumps(message).message
+        except Exception:
+            # Whatever it is, the receiver says what is wrong with it.
+            return payload
+        return fired
+
+    def _ack(self, queue: str, receipt: int) -> Callable[[], Awaitable[None]]:
+        async def ack() -> None:
+            try:
+                acked = await self._persist("DQ.ACK", queue, receipt)
+            finally:
+                # The task has ended. If the ack did not get through, the message comes back when its lease ends.
+                self._held[queue].discard(receipt)
+            if not acked:
+                logger.warning("a task of queue %s was acked after its lease: it may run again", queue)
+
+        return ack
+
+    async def _give_back(self, fetching: Awaitable[Any], fetch_again: Callable[[], Awaitable[Any]]) -> None:
+        """Gives back what a fetch brings that is on its way. If its reply is lost, it is sent once more."""
+        now, waits = asyncio.get_running_loop().time, self.block / 1000
+        for again in (False, True):
+            began = now()
+            try:
+                async with asyncio.timeout(waits + self._last_words.left):
+                    delivery = await (fetch_again() if again else fetching)
+                if delivery is not None:
+                    queue, _id, receipt, _payload = delivery
+                    self._held[queue].discard(receipt)
+                    await self._call("DQ.NACK", queue, receipt, "SILENT")
+                return
+            except (redis.RedisError, OSError):
+                # A timeout is an OSError, too.
+                self._last_words.waited(now() - began)
+                waits = 0.0
+        logger.warning("the last message could not be given back: it comes back when its lease ends")
+
+    async def _persist(self, *command: Word) -> Any:
+        """Sends a command that may be repeated, and repeats it for ten seconds while the connection is down."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + 10
+        for seconds in pauses(self.lease):
+            try:
+                return await self._call(*command)
+            except (redis.RedisError, OSError) as error:
+                if not is_transient(error) or self._last_words.is_over or loop.time() + seconds > deadline:
+                    raise
+            self._last_words.waited(seconds)
+            await asyncio.sleep(seconds)
+
+    async def _call(self, *command: Word) -> Any:
+        """Sends a command. A worker that is told to stop waits for the reply no longer than its last words take."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        reply = asyncio.create_task(self.client.execute_command(*command))
+        stop = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({reply, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not reply.done():
+                began = loop.time()
+                await asyncio.wait({reply}, timeout=self._last_words.left)
+            if not reply.done():
+                raise redis.TimeoutError(f"no reply to {command[0]!r}")
+            answer = reply.result()
+        except (redis.RedisError, OSError):
+            self._last_words.waited(loop.time() - began)
+            raise
+        finally:
+            reply.cancel()
+            stop.cancel()
+        self._last_words.answered()
+        return answer
+
+    async def _keep_leases(self) -> None:
+        was_sent = True
+        while True:
+            await asyncio.sleep(pause(self.lease, was_sent))
+            was_sent = True
+            for queue, receipts in [*self._held.items()]:
+                if not receipts:
+                    continue
+                try:
+                    await self.client.execute_command("DQ.TOUCH", queue, self.lease, *receipts)
+                except (redis.RedisError, OSError) as error:
+                    was_sent = False
+                    logger.warning("the leases of queue %s could not be renewed: %s", queue, error)
+
+
+class DqScheduleSource(ScheduleSource):
+    """Schedules that the server fires itself, in the millisecond in which they are due.
+
+    No scheduler process is needed. If one has this source, it sends nothing. `get_schedules` lists what was added, from
+    the hash `<queue_name>:schedules`.
+
+    `missed` and `overlap` are options of DQ.SCHEDULE.
+    """
+
+    def __init__(self, broker: DqBroker, *, missed: str | None = None, overlap: str | None = None) -> None:
+        self.broker = broker
+        self.missed = missed
+        self.overlap = overlap
+        self.key = f"{broker.queue_name}:schedules"
+
+    async def add_schedule(self, schedule: ScheduledTask) -> None:
+        """Adds a schedule, or replaces the one of this id."""
+        message = self.broker.formatter.dumps(
+            TaskiqMessage(
+                task_id=schedule.task_id or self.broker.id_generator(),
+                task_name=schedule.task_name,
+                labels={**schedule.labels, "schedule_id": schedule.schedule_id},
+                args=schedule.args,
+                kwargs=schedule.kwargs,
+            )
+        )
+        # The time is that of the schedule.
+        message.labels = {name: value for name, value in message.labels.items() if name != "delay"}
+        key, payload, *options = self.broker.sending(message)
+        if schedule.time is not None:
+            command: list[Word] = ["DQ.SEND", key, payload, *options, "ID", schedule.schedule_id, "REPLACE"]
+            command += ["AT", _millis(schedule.time)]
+        else:
+            if schedule.cron is not None:
+                timing: dict[str, Any] = {"cron": schedule.cron, "tz": _zone(schedule.cron_offset)}
+            else:
+                timing = {"every": _interval(schedule.interval)}
+            timing |= {"missed": self.missed, "overlap": self.overlap}
+            command = ["DQ.SCHEDULE", key, schedule.schedule_id, *words(timing), "PAYLOAD", payload, *options]
+        async with self.broker.client.pipeline(transaction=True) as pipe:
+            pipe.execute_command(*command)
+            pipe.hset(self.key, schedule.schedule_id, schedule.model_dump_json())
+            await pipe.execute()
+
+    async def delete_schedule(self, schedule_id: str) -> None:
+        """Removes a schedule. What it has sent before stays."""
+        for schedule in await self.get_schedules():
+            if schedule.schedule_id == schedule_id:
+                key = schedule.labels.get("queue_name") or self.broker.queue_name
+                verb = "DQ.UNSCHEDULE" if schedule.time is None else "DQ.CANCEL"
+                async with self.broker.client.pipeline(transaction=True) as pipe:
+                    pipe.execute_command(verb, key, schedule_id)
+                    pipe.hdel(self.key, schedule_id)
+                    await pipe.execute()
+
+    async def get_schedules(self) -> list[ScheduledTask]:
+        """Returns the schedules that can still fire."""
+        stored = await self.broker.client.hgetall(self.key)
+        schedules = [ScheduledTask.model_validate_json(one) for one in stored.values()]
+        over = [one.schedule_id for one in schedules if one.time is not None and _aware(one.time) < datetime.now(UTC)]
+        if over:
+            await self.broker.client.hdel(self.key, *over)
+        return [one for one in schedules if one.schedule_id not in over]
+
+    def pre_send(self, task: ScheduledTask) -> None:
+        """Keeps a scheduler process from sending what the server sends itself."""
+        raise ScheduledTaskCancelledError
+
+
+def _aware(moment: datetime) -> datetime:
+    """Like taskiq it takes a time without a zone for UTC."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _millis(moment: datetime) -> int:
+    return max(0, round(_aware(moment).timestamp() * 1000))
+
+
+def _interval(interval: int | timedelta | None) -> int:
+    seconds = interval.total_seconds() if isinstance(interval, timedelta) else interval or 0
+    return round(seconds * 1000)
+
+
+def _zone(offset: str | timedelta | None) -> str | None:
+    """Returns the time zone of a cron rule for the server, which knows those of IANA."""
+    if offset is None or isinstance(offset, str):
+        return offset
+    hours, rest = divmod(offset, timedelta(hours=1))
+    if rest:
+        raise ValueError(f"the offset {offset} of a cron rule is not in whole hours: use the name of a time zone")
+    # Etc/GMT-2 is two hours east of Greenwich.
+    return f"Etc/GMT{-hours:+d}" if hours else "UTC"
