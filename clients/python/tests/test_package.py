@@ -57,7 +57,7 @@ def test_an_old_redis_py_is_refused_with_one_sentence(tmp_path):
     assert said == "ImportError: dqueue needs redis-py 5 or newer, and 4.6.0 is installed: pip install 'redis>=5'"
 
 
-@pytest.mark.parametrize("name", ["dqueue.verbs", "dqueue.control_verbs", "dqueue.family_verbs"])
+@pytest.mark.parametrize("name", ["dqueue.protocol.verbs", "dqueue.protocol.control_verbs", "dqueue.protocol.family_verbs"])
 def test_no_verb_named_list_is_taken_for_the_type(name):
     # Python 3.14 evaluates annotations late, when the class has a method `list`. Where they are strings, it never does.
     module = importlib.import_module(name)

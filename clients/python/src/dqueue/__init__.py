@@ -27,14 +27,14 @@ milliseconds. As an argument, a `timedelta` or (for a point in time) a `datetime
 """
 
 from dqueue._needs import REDIS_PY  # noqa: F401  before all that imports redis-py
-from dqueue.calls import Next, Signal
 from dqueue.connection import connect, connect_cluster
 from dqueue.definition import Serializer, TaskFailed
 from dqueue.family import Family
 from dqueue.handlers import Follow, Handlers, Outcome, Park, Reject, Retry, Snooze
-from dqueue.message import Message
 from dqueue.middleware import Middleware, Sending, current_message
-from dqueue.options import (
+from dqueue.protocol.calls import Next, Signal
+from dqueue.protocol.message import Message
+from dqueue.protocol.options import (
     BackoffKind,
     Conditions,
     Pause,
@@ -43,8 +43,7 @@ from dqueue.options import (
     SendOptions,
     State,
 )
-from dqueue.queue import Queue
-from dqueue.records import (
+from dqueue.protocol.records import (
     Batch,
     Child,
     Consumer,
@@ -57,6 +56,7 @@ from dqueue.records import (
     Schedule,
     Window,
 )
+from dqueue.queue import Queue
 from dqueue.tasks import Job, Task, Tasks
 from dqueue.worker import Worker
 

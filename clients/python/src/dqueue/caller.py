@@ -5,10 +5,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from dqueue.calls import Call, Page
-from dqueue.connection import Client, is_transient, pauses
-from dqueue.options import Millis, millis
-from dqueue.verbs import Pages, Steps, explain
+from dqueue.protocol.calls import Call, Page
+from dqueue.protocol.client import Client
+from dqueue.protocol.options import Millis, millis
+from dqueue.protocol.retrying import is_transient, pauses
+from dqueue.protocol.verbs import Pages, Steps, explain
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -1,10 +1,7 @@
-"""Connections: which errors are worth another try, and how long a blocking call may take."""
+"""Clients of redis-py with settings that suit a queue."""
 
-import inspect
-import random
 import urllib.parse
-from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import redis
 import redis.asyncio
@@ -23,18 +20,6 @@ _CONNECTING = 5.0
 _MANY = 2**31
 """The default of redis-py before its version 8."""
 _SCHEMES = {"dq": "redis", "dqs": "rediss"}
-
-
-class Client(Protocol):
-    """What a Queue needs of a client: `redis.Redis`, `redis.RedisCluster` or a Sentinel's `master_for()`."""
-
-    def execute_command(self, *args: Any) -> Any: ...
-
-
-class AsyncClient(Protocol):
-    """What a Queue for asyncio needs of a client, whose replies are awaited."""
-
-    def execute_command(self, *args: Any) -> Any: ...
 
 
 def connect(url: str, **options: Any) -> redis.Redis:
@@ -157,60 +142,3 @@ def _suited(options: dict[str, Any], retry: Any) -> dict[str, Any]:
         "max_connections": _MANY,
     }
     return suited | options
-
-
-def socket_timeout(client: Any) -> float | None:
-    """Returns the seconds after which the client gives up on a reply. None means never, or unknown."""
-    settings: dict[str, Any] = getattr(client, "get_connection_kwargs", dict)()
-    if "socket_timeout" in settings:
-        given: float | None = settings["socket_timeout"]
-        return given
-    # A pool that was made without a timeout has the default of the connection, which differs between releases.
-    pool = getattr(client, "connection_pool", None)
-    known = inspect.signature(pool.connection_class).parameters.get("socket_timeout") if pool else None
-    default: float | None = None if known is None or known.default is known.empty else known.default
-    return default
-
-
-def check_block(client: Any, block: int | None) -> None:
-    """Refuses a BLOCK longer than the socket timeout. A late reply would be lost, with the messages that it leases."""
-    limit = socket_timeout(client)
-    if block is not None and limit is not None and (block == 0 or block >= limit * 1000):
-        raise ValueError(f"block={block} ms does not fit into the client's socket_timeout of {limit} s")
-
-
-_PERMANENT = tuple(
-    getattr(redis.exceptions, name)
-    for name in ("AuthenticationError", "AuthorizationError", "MaxConnectionsError")
-    if hasattr(redis.exceptions, name)
-)
-_TRANSIENT = (
-    redis.exceptions.ConnectionError,
-    redis.exceptions.TimeoutError,
-    redis.exceptions.ReadOnlyError,
-    redis.exceptions.ClusterDownError,
-    redis.exceptions.TryAgainError,
-    redis.exceptions.ClusterError,
-    # While a cluster elects or moves slots: no node answers, a slot has no owner, or the nodes do not agree.
-    redis.exceptions.RedisClusterException,
-    OSError,
-)
-
-
-def is_transient(error: BaseException) -> bool:
-    """Returns whether another try can help: after a lost connection, while a server loads, or during a failover."""
-    if isinstance(error, _PERMANENT):
-        return False
-    # A primary that becomes a replica replies with this word to its blocked clients.
-    return isinstance(error, _TRANSIENT) or str(error).startswith("UNBLOCKED")
-
-
-def pauses(lease: float | None = None) -> Iterator[float]:
-    """Yields the seconds to wait before each further try. They double up to 2 s and are partly random.
-
-    For what must be said before a lease (ms) ends they are at most a twentieth of it.
-    """
-    pause, most = 0.02, 2.0 if lease is None else min(2.0, lease / 20_000)
-    while True:
-        yield min(pause, most) * random.uniform(0.5, 1)
-        pause = min(pause * 2, 2.0)

@@ -6,7 +6,7 @@ wait and call around it.
 
 from collections import deque
 
-from dqueue.message import Message
+from dqueue.protocol.message import Message
 
 SLOW = 0.25
 """Seconds after which a node that does not answer no longer keeps a caller's room from the other nodes."""

@@ -5,25 +5,25 @@ import itertools
 import threading
 from collections.abc import Mapping, Sequence
 
-from dqueue import calls
 from dqueue.caller import Caller, listed, several
-from dqueue.calls import Call
-from dqueue.connection import Client, check_block, socket_timeout
-from dqueue.family_verbs import FamilyVerbs
 from dqueue.intake import Intake
-from dqueue.message import Message
 from dqueue.nodes import nodes_of
-from dqueue.options import (
+from dqueue.protocol import calls
+from dqueue.protocol.calls import Call
+from dqueue.protocol.client import Client, check_block, socket_timeout
+from dqueue.protocol.family_verbs import FamilyVerbs
+from dqueue.protocol.message import Message
+from dqueue.protocol.options import (
     Millis,
     State,
     millis,
 )
-from dqueue.queue import Queue
-from dqueue.records import (
+from dqueue.protocol.records import (
     Info,
     added_up,
 )
-from dqueue.routing import Layout
+from dqueue.protocol.routing import Layout
+from dqueue.queue import Queue
 
 _LONGEST = 60_000
 """Milliseconds that one call waits at a node at most, if nothing else limits it."""

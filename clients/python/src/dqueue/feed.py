@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dqueue.handlers import Done
-from dqueue.message import Message
+from dqueue.protocol.message import Message
 
 MOST = 1000
 """The most messages of one FETCH. A TOKEN allows no more."""

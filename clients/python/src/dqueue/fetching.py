@@ -4,11 +4,11 @@ import logging
 import threading
 from typing import Any
 
-from dqueue.connection import is_transient, pauses
 from dqueue.feed import Ack, Feed, Fetch, acks, tokens
 from dqueue.handlers import Done
 from dqueue.leases import Timing
-from dqueue.message import Message
+from dqueue.protocol.message import Message
+from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.settling import Settling
 
 log = logging.getLogger("dqueue")

@@ -5,12 +5,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
-from dqueue import calls
-from dqueue.calls import Call, Next, Payload, Signal
-from dqueue.message import Message, by_queue
 from dqueue.middleware import Context, Middleware, handling
-from dqueue.options import Millis, Pause
-from dqueue.records import Record
+from dqueue.protocol import calls
+from dqueue.protocol.calls import Call, Next, Payload, Signal
+from dqueue.protocol.message import Message, by_queue
+from dqueue.protocol.options import Millis, Pause
+from dqueue.protocol.records import Record
 
 H = TypeVar("H", bound=Callable[[Message], Any])
 

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dqueue.calls import Call
-from dqueue.connection import is_transient, pauses
 from dqueue.desk import LOOK_AGAIN, SLOW, Desk
 from dqueue.handlers import given_back
-from dqueue.message import Message
 from dqueue.nodes import Nodes
+from dqueue.protocol.calls import Call
+from dqueue.protocol.message import Message
+from dqueue.protocol.retrying import is_transient, pauses
 
 log = logging.getLogger("dqueue")
 

@@ -8,9 +8,9 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 
-from dqueue.connection import socket_timeout
-from dqueue.message import Message
-from dqueue.options import Millis, millis
+from dqueue.protocol.client import socket_timeout
+from dqueue.protocol.message import Message
+from dqueue.protocol.options import Millis, millis
 
 
 class Timing:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Literal
 
-from dqueue.message import Message, about
 from dqueue.middleware import Middleware, current_message
+from dqueue.protocol.message import Message, about
 
 log = logging.getLogger("dqueue")
 
@@ -20,7 +20,7 @@ FIELDS = ("queue", "message_id", "message_type", "group", "attempt", "duration_m
 class MessageFilter(logging.Filter):
     """Adds the message that is being handled to each record, for any handler and formatter: `FIELDS` but the duration.
 
-    The names are those of `dqueue.message.about`.
+    The names are those of `dqueue.protocol.message.about`.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:

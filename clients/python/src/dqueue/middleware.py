@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from dqueue.message import Message
+from dqueue.protocol.message import Message
 
 Context = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 """What a middleware returns. Handlers in threads need the first kind; those for asyncio accept both."""

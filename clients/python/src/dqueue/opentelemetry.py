@@ -17,8 +17,8 @@ from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 
 from dqueue.handlers import Park, Snooze
-from dqueue.message import Message
 from dqueue.middleware import Middleware, Sending
+from dqueue.protocol.message import Message
 
 
 class Tracing(Middleware):

@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from dqueue.calls import Call
-from dqueue.connection import is_transient, pauses
 from dqueue.family import Family
 from dqueue.handlers import Done, acked, failure, given_back
 from dqueue.lastwords import LAST_WORDS
-from dqueue.message import Message
+from dqueue.protocol.calls import Call
+from dqueue.protocol.message import Message
+from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.queue import Queue
 
 log = logging.getLogger("dqueue")

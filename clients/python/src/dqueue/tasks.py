@@ -15,11 +15,11 @@ from dqueue.definition import (
 )
 from dqueue.family import Family
 from dqueue.handlers import Handlers, Outcome
-from dqueue.message import Message
 from dqueue.middleware import Context, Middleware
-from dqueue.options import Millis, ScheduleOptions, SendOptions, millis
+from dqueue.protocol.message import Message
+from dqueue.protocol.options import Millis, ScheduleOptions, SendOptions, millis
+from dqueue.protocol.records import Record
 from dqueue.queue import Queue
-from dqueue.records import Record
 from dqueue.worker import Worker
 
 P = ParamSpec("P")

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
-from dqueue import calls
-from dqueue.calls import Call
 from dqueue.family import Family
 from dqueue.fetching import FamilyFetching, Fetching, QueueFetching
 from dqueue.handlers import (
@@ -26,9 +24,11 @@ from dqueue.handlers import (
 )
 from dqueue.lastwords import LAST_WORDS
 from dqueue.leases import Leases, Timing, worker_name
-from dqueue.message import Message, about
 from dqueue.middleware import Middleware
-from dqueue.options import LOST_WORKERS, Millis
+from dqueue.protocol import calls
+from dqueue.protocol.calls import Call
+from dqueue.protocol.message import Message, about
+from dqueue.protocol.options import LOST_WORKERS, Millis
 from dqueue.queue import Queue
 from dqueue.settling import Settling
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dqueue import Queue
-from dqueue.records import Record
+from dqueue.protocol.records import Record
 
 from clients.python.tests.faults.drivers import Driver
 from tests.harness.faulty_worker import AWAY as AWAY

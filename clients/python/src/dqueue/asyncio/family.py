@@ -5,25 +5,25 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dqueue import calls
 from dqueue.asyncio.caller import Caller, listed, several
 from dqueue.asyncio.intake import Intake
 from dqueue.asyncio.queue import Queue
-from dqueue.calls import Call
-from dqueue.connection import AsyncClient, check_block, socket_timeout
-from dqueue.family_verbs import FamilyVerbs
-from dqueue.message import Message
 from dqueue.nodes import nodes_of_asyncio
-from dqueue.options import (
+from dqueue.protocol import calls
+from dqueue.protocol.calls import Call
+from dqueue.protocol.client import AsyncClient, check_block, socket_timeout
+from dqueue.protocol.family_verbs import FamilyVerbs
+from dqueue.protocol.message import Message
+from dqueue.protocol.options import (
     Millis,
     State,
     millis,
 )
-from dqueue.records import (
+from dqueue.protocol.records import (
     Info,
     added_up,
 )
-from dqueue.routing import Layout
+from dqueue.protocol.routing import Layout
 
 _LONGEST = 60_000
 """Milliseconds that one call waits at a node at most, if nothing else limits it."""

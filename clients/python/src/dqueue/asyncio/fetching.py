@@ -6,11 +6,11 @@ from collections import deque
 from typing import Any
 
 from dqueue.asyncio.settling import Settling
-from dqueue.connection import is_transient, pauses
 from dqueue.feed import Ack, Feed, Fetch, acks, tokens
 from dqueue.handlers import Done
 from dqueue.leases import Timing
-from dqueue.message import Message
+from dqueue.protocol.message import Message
+from dqueue.protocol.retrying import is_transient, pauses
 
 log = logging.getLogger("dqueue")
 

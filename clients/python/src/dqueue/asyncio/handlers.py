@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Any
 
 from dqueue.handlers import Handlers, Outcome
-from dqueue.message import Message
 from dqueue.middleware import Context, handling
+from dqueue.protocol.message import Message
 
 Handler = Callable[[Message], Awaitable[Outcome]]
 

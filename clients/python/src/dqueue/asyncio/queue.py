@@ -3,9 +3,9 @@
 from typing import Any
 
 from dqueue.asyncio.caller import Caller, listed, one, several
-from dqueue.connection import AsyncClient
-from dqueue.options import Millis, Word, encode
-from dqueue.verbs import QueueVerbs
+from dqueue.protocol.client import AsyncClient
+from dqueue.protocol.options import Millis, Word, encode
+from dqueue.protocol.verbs import QueueVerbs
 
 
 class Queue(Caller):

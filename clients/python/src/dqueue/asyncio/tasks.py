@@ -26,10 +26,10 @@ from dqueue.definition import (
     was_open,
 )
 from dqueue.handlers import Outcome
-from dqueue.message import Message
 from dqueue.middleware import Context, Middleware
-from dqueue.options import Millis, ScheduleOptions, SendOptions, millis
-from dqueue.records import Record
+from dqueue.protocol.message import Message
+from dqueue.protocol.options import Millis, ScheduleOptions, SendOptions, millis
+from dqueue.protocol.records import Record
 
 P = ParamSpec("P")
 R = TypeVar("R")

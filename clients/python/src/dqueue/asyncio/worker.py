@@ -7,13 +7,11 @@ from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
-from dqueue import calls
 from dqueue.asyncio.family import Family
 from dqueue.asyncio.fetching import FamilyFetching, Fetching, QueueFetching
 from dqueue.asyncio.handlers import AsyncHandlers, enter
 from dqueue.asyncio.queue import Queue
 from dqueue.asyncio.settling import Settling
-from dqueue.calls import Call
 from dqueue.handlers import (
     Done,
     Ended,
@@ -28,9 +26,11 @@ from dqueue.handlers import (
 )
 from dqueue.lastwords import LAST_WORDS
 from dqueue.leases import Leases, Timing, worker_name
-from dqueue.message import Message, about
 from dqueue.middleware import Middleware
-from dqueue.options import LOST_WORKERS, Millis
+from dqueue.protocol import calls
+from dqueue.protocol.calls import Call
+from dqueue.protocol.message import Message, about
+from dqueue.protocol.options import LOST_WORKERS, Millis
 
 log = logging.getLogger("dqueue")
 

@@ -23,14 +23,16 @@ from dramatiq.errors import ConnectionClosed, DecodeError, QueueJoinTimeout
 from dramatiq.logging import get_logger
 from dramatiq.message import Message
 
-from dqueue import message as dq
-from dqueue.connection import is_transient, open_client, pauses, socket_timeout
+from dqueue.connection import open_client
 from dqueue.drivers.held import Leases
 from dqueue.drivers.lasting import Lasting
 from dqueue.handlers import described
 from dqueue.lastwords import Calls, LastWords
 from dqueue.leases import worker_name
-from dqueue.options import LOST_WORKERS
+from dqueue.protocol import message as dq
+from dqueue.protocol.client import socket_timeout
+from dqueue.protocol.options import LOST_WORKERS
+from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.queue import Queue
 
 HEARTBEAT_TIMEOUT = 60_000

@@ -4,9 +4,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from dqueue import message as dq
 from dqueue.ackbuffer import PATIENCE, AckBuffer
 from dqueue.leases import pause
+from dqueue.protocol import message as dq
 from dqueue.queue import Queue
 
 

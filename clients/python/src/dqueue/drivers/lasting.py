@@ -5,8 +5,8 @@ from typing import Any
 
 import redis
 
-from dqueue.connection import Client
-from dqueue.options import Word, words
+from dqueue.protocol.client import Client
+from dqueue.protocol.options import Word, words
 from dqueue.queue import Queue
 
 

@@ -30,11 +30,12 @@ from taskiq import (
 from taskiq.exceptions import ScheduledTaskCancelledError
 from taskiq.message import TaskiqMessage
 
-from dqueue.connection import is_transient, open_client_asyncio, pauses
+from dqueue.connection import open_client_asyncio
 from dqueue.lastwords import LastWords
 from dqueue.leases import pause, worker_name
-from dqueue.options import LOST_WORKERS, Word, words
-from dqueue.records import text
+from dqueue.protocol.options import LOST_WORKERS, Word, words
+from dqueue.protocol.records import text
+from dqueue.protocol.retrying import is_transient, pauses
 
 logger = getLogger("dqueue.taskiq")
 

@@ -20,9 +20,9 @@ from dqueue.drivers.django.tasks import (
     signals,
 )
 from dqueue.drivers.lasting import Lasting
-from dqueue.options import LOST_WORKERS, Millis
+from dqueue.protocol.options import LOST_WORKERS, Millis
+from dqueue.protocol.records import Record
 from dqueue.queue import Queue
-from dqueue.records import Record
 
 DAY = 24 * 3_600_000
 

@@ -16,7 +16,7 @@ from dqueue.drivers.django.tasks import (
     signals,
 )
 from dqueue.handlers import Reject, Retry
-from dqueue.message import Message
+from dqueue.protocol.message import Message
 from dqueue.worker import Worker
 
 

@@ -12,7 +12,6 @@ from kombu.transport import virtual
 from kombu.utils.encoding import bytes_to_str
 from redis.exceptions import RedisError, ResponseError
 
-from dqueue.connection import is_transient
 from dqueue.drivers.kombu.connection import (
     Following,
     FollowingConnection,
@@ -22,7 +21,8 @@ from dqueue.drivers.kombu.fetching import FetchingChannel
 from dqueue.drivers.kombu.keeper import keeper
 from dqueue.drivers.kombu.messages import Tag, by_queue, redelivered, sending
 from dqueue.drivers.kombu.qos import QoS
-from dqueue.options import LOST_WORKERS, Word
+from dqueue.protocol.options import LOST_WORKERS, Word
+from dqueue.protocol.retrying import is_transient
 
 logger = get_logger("dqueue.kombu")
 

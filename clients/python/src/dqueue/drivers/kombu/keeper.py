@@ -20,9 +20,9 @@ from typing import Any
 from kombu.log import get_logger
 from redis.exceptions import RedisError
 
-from dqueue.connection import is_transient, pauses
 from dqueue.drivers.kombu.messages import Tag
 from dqueue.lastwords import LAST_WORDS
+from dqueue.protocol.retrying import is_transient, pauses
 
 logger = get_logger("dqueue.kombu")
 

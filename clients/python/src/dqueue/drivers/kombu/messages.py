@@ -9,7 +9,7 @@ from typing import Any
 from kombu.log import get_logger
 from kombu.utils.json import dumps, loads
 
-from dqueue.options import Word
+from dqueue.protocol.options import Word
 
 logger = get_logger("dqueue.kombu")
 

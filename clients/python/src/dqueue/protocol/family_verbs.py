@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, Literal, Unpack
 
-from dqueue import calls
-from dqueue.calls import Next, Payload, Signal
-from dqueue.message import Message, by_queue
-from dqueue.options import (
+from dqueue.protocol import calls
+from dqueue.protocol.calls import Next, Payload, Signal
+from dqueue.protocol.message import Message, by_queue
+from dqueue.protocol.options import (
     Conditions,
     Instant,
     Millis,
@@ -21,7 +21,7 @@ from dqueue.options import (
     SendOptions,
     State,
 )
-from dqueue.records import (
+from dqueue.protocol.records import (
     Batch,
     Child,
     Consumer,
@@ -31,8 +31,8 @@ from dqueue.records import (
     Record,
     Schedule,
 )
-from dqueue.routing import Layout
-from dqueue.verbs import Pages, QueueVerbs, Steps, step
+from dqueue.protocol.routing import Layout
+from dqueue.protocol.verbs import Pages, QueueVerbs, Steps, step
 
 
 class FamilyVerbs:

@@ -11,14 +11,14 @@ import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar, Unpack
 
-import redis
+from redis.exceptions import ResponseError
 
-from dqueue import calls
-from dqueue.calls import Call, Next, Page, Payload, Receipt, Signal
-from dqueue.connection import check_block
-from dqueue.control_verbs import ControlVerbs
-from dqueue.message import Message
-from dqueue.options import (
+from dqueue.protocol import calls
+from dqueue.protocol.calls import Call, Next, Page, Payload, Receipt, Signal
+from dqueue.protocol.client import check_block
+from dqueue.protocol.control_verbs import ControlVerbs
+from dqueue.protocol.message import Message
+from dqueue.protocol.options import (
     Conditions,
     Instant,
     Millis,
@@ -29,7 +29,7 @@ from dqueue.options import (
     State,
     millis,
 )
-from dqueue.records import (
+from dqueue.protocol.records import (
     Batch,
     Child,
     Consumer,
@@ -99,7 +99,7 @@ class QueueVerbs(ControlVerbs):
         """Creates the queue, or gives it these options if it exists. To be called when a program starts."""
         try:
             yield from step(self.create(**options))
-        except redis.exceptions.ResponseError as error:
+        except ResponseError as error:
             if "queue already exists" not in str(error):
                 raise
             if options:

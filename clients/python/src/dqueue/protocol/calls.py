@@ -8,9 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, Unpack
 
-from dqueue.message import Message, delivered
-from dqueue.options import Instant, Millis, SendOptions, Word, encode, millis, words
-from dqueue.records import (
+from dqueue.protocol.message import Message, delivered
+from dqueue.protocol.options import (
+    Instant,
+    Millis,
+    SendOptions,
+    Word,
+    encode,
+    millis,
+    words,
+)
+from dqueue.protocol.records import (
     Batch,
     Child,
     Consumer,

@@ -1,4 +1,4 @@
-"""The verbs that steer a queue: pauses, settings of groups, limits, schedules. A part of `dqueue.verbs.QueueVerbs`."""
+"""The verbs that steer a queue: pauses, settings of groups, limits, schedules. A part of `dqueue.protocol.verbs.QueueVerbs`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import builtins
 from collections.abc import Sequence
 from typing import Literal, Unpack
 
-from dqueue import calls
-from dqueue.calls import Call, Payload
-from dqueue.options import Millis, ScheduleOptions
-from dqueue.records import Schedule
+from dqueue.protocol import calls
+from dqueue.protocol.calls import Call, Payload
+from dqueue.protocol.options import Millis, ScheduleOptions
+from dqueue.protocol.records import Schedule
 
 
 class ControlVerbs:
