@@ -1,6 +1,6 @@
 """Acks that come fast, whatever the clock says."""
 
-from dqueue.ackbuffer import AckBuffer
+from dqueue.working.ackbuffer import AckBuffer
 
 
 class Pairs(AckBuffer):

@@ -1,7 +1,7 @@
 """When acks wait for one another."""
 
 import pytest
-from dqueue.ackbuffer import MANY, SOON, AckBuffer
+from dqueue.working.ackbuffer import MANY, SOON, AckBuffer
 
 GAP = SOON / (MANY - 1)
 """Seconds from one ack to the next at which they do not come fast any more."""

@@ -341,8 +341,8 @@ def test_a_message_that_is_given_back_too_late_is_told(one, caplog):
 
 
 def test_leases_of_messages_with_equal_receipts_are_kept_apart(f):
-    from dqueue.leases import Leases
     from dqueue.protocol.message import Message
+    from dqueue.working.leases import Leases
 
     def message(queue):
         return Message("i", 7, 1, b"", None, None, 0, None, {}, 0, 0, 0, 0, queue=queue)

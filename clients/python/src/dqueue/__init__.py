@@ -28,10 +28,7 @@ milliseconds. As an argument, a `timedelta` or (for a point in time) a `datetime
 
 from dqueue._needs import REDIS_PY  # noqa: F401  before all that imports redis-py
 from dqueue.connection import connect, connect_cluster
-from dqueue.definition import Serializer, TaskFailed
 from dqueue.family import Family
-from dqueue.handlers import Follow, Handlers, Outcome, Park, Reject, Retry, Snooze
-from dqueue.middleware import Middleware, Sending, current_message
 from dqueue.protocol.calls import Next, Signal
 from dqueue.protocol.message import Message
 from dqueue.protocol.options import (
@@ -59,6 +56,17 @@ from dqueue.protocol.records import (
 from dqueue.queue import Queue
 from dqueue.tasks import Job, Task, Tasks
 from dqueue.worker import Worker
+from dqueue.working.definition import Serializer, TaskFailed
+from dqueue.working.handlers import (
+    Follow,
+    Handlers,
+    Outcome,
+    Park,
+    Reject,
+    Retry,
+    Snooze,
+)
+from dqueue.working.middleware import Middleware, Sending, current_message
 
 __all__ = [
     "BackoffKind",

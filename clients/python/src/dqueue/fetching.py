@@ -4,12 +4,12 @@ import logging
 import threading
 from typing import Any
 
-from dqueue.feed import Ack, Feed, Fetch, acks, tokens
-from dqueue.handlers import Done
-from dqueue.leases import Timing
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.settling import Settling
+from dqueue.working.fetch_plan import Ack, Fetch, FetchPlan, acks, tokens
+from dqueue.working.handlers import Done
+from dqueue.working.leases import Timing
 
 log = logging.getLogger("dqueue")
 
@@ -51,11 +51,11 @@ class Fetching:
 
 
 class QueueFetching(Fetching):
-    """Messages of a queue. One of the idle threads fetches for all (`dqueue.feed`)."""
+    """Messages of a queue. One of the idle threads fetches for all (`dqueue.working.fetch_plan`)."""
 
     def __init__(self, loops: int, *shared: Any) -> None:
         super().__init__(*shared)
-        self._feed = Feed(loops)
+        self._plan = FetchPlan(loops)
         self._changed = threading.Condition()
         self._asleep = 0
         self._is_one_woken = False
@@ -65,7 +65,7 @@ class QueueFetching(Fetching):
 
     def next(self, done: Done | None) -> Message | None:
         with self._changed:
-            self._feed.add_idle(done)
+            self._plan.add_idle(done)
         while (task := self._task()) is not None:
             if isinstance(task, Message):
                 return task
@@ -74,7 +74,7 @@ class QueueFetching(Fetching):
             else:
                 self._run(task)
         with self._changed:
-            done_last, came = self._feed.close()
+            done_last, came = self._plan.close()
         self._settling.ack(done_last)
         self._settling.give_back(came)
         return None
@@ -86,7 +86,7 @@ class QueueFetching(Fetching):
     def _task(self) -> Message | Fetch | Ack | None:
         with self._changed:
             while not self._stopping.is_set():
-                task = self._feed.task()
+                task = self._plan.task()
                 if task is not None:
                     self._wake_one()
                     return task
@@ -99,7 +99,7 @@ class QueueFetching(Fetching):
     def _wake_one(self) -> None:
         # Each one that wakes up wakes the next. If handlers end at once, this thread may have done all by then, and the
         # others have not been woken for nothing.
-        if self._feed.has_work and self._asleep and not self._is_one_woken:
+        if self._plan.has_work and self._asleep and not self._is_one_woken:
             self._is_one_woken = True
             self._changed.notify()
 
@@ -113,7 +113,7 @@ class QueueFetching(Fetching):
             self._rest(error, next(self._tries))
         finally:
             with self._changed:
-                self._feed.end_fetch(fetch, messages)
+                self._plan.end_fetch(fetch, messages)
 
 
 class FamilyFetching(Fetching):

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dqueue.desk import LOOK_AGAIN, SLOW, Desk
-from dqueue.handlers import given_back
 from dqueue.nodes import Nodes
 from dqueue.protocol.calls import Call
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
+from dqueue.working.handlers import given_back
+from dqueue.working.room import LOOK_AGAIN, SLOW, Room
 
 log = logging.getLogger("dqueue")
 
@@ -36,7 +36,7 @@ class Intake:
         self._nodes = nodes
         self._fetch = fetch
         self._block = block
-        self._desk = Desk()
+        self._room = Room()
         lock = threading.Lock()
         self._room_came = threading.Condition(lock)
         self._messages_came = threading.Condition(lock)
@@ -56,19 +56,19 @@ class Intake:
         deadline = time.monotonic() + seconds
         left_over: list[Message] = []
         with self._messages_came:
-            self._desk.room += 1
+            self._room.free += 1
             self._room_came.notify_all()
             try:
-                while not self._desk.came:
+                while not self._room.arrived:
                     now = time.monotonic()
                     if self._error is not None:
                         raise self._error
-                    if now >= deadline and self._desk.leave(now):
+                    if now >= deadline and self._room.leave(now):
                         return []
                     self._messages_came.wait(deadline - now if now < deadline else SLOW / 4)
-                return self._desk.came.popleft()
+                return self._room.arrived.popleft()
             except BaseException:
-                left_over = self._desk.abandon()
+                left_over = self._room.abandon()
                 raise
             finally:
                 if left_over:
@@ -82,8 +82,8 @@ class Intake:
             self._room_came.notify_all()
         for thread in self._threads:
             thread.join(self._block / 1000 + 1)
-        while self._desk.came:
-            self._give_back(self._desk.came.popleft())
+        while self._room.arrived:
+            self._give_back(self._room.arrived.popleft())
 
     # ---- one line ---------------------------------------------------------------------------------------------------
 
@@ -110,21 +110,21 @@ class Intake:
     def _await_turn(self, name: str, line: int) -> bool:
         """Waits until this line may be asked. Returns False if it is to end."""
         with self._room_came:
-            self._desk.turns.append(line)
+            self._room.turns.append(line)
             while not self._is_over(name, line):
-                if self._desk.claim(line, time.monotonic()):
+                if self._room.reserve(line, time.monotonic()):
                     # It may be the turn of the next line, too.
                     self._room_came.notify_all()
                     return True
-                self._room_came.wait(SLOW if self._desk.is_asking else None)
-            self._desk.turns.remove(line)
+                self._room_came.wait(SLOW if self._room.is_asking else None)
+            self._room.turns.remove(line)
         return False
 
     def _ask(self, name: str, line: int, node: Any) -> None:
         messages = self._call(node, None)
         if not messages:
             self._had_nothing(line)
-        while not messages and self._desk.has_callers and not self._is_over(name, line):
+        while not messages and self._room.has_callers and not self._is_over(name, line):
             began = time.monotonic()
             messages = self._call(node, self._block)
             if not messages and (time.monotonic() - began) * 1000 < self._block / 2:
@@ -132,7 +132,7 @@ class Intake:
                 self._look.set()
         if messages:
             with self._messages_came:
-                is_taken = self._desk.hand_over(line, messages)
+                is_taken = self._room.hand_over(line, messages)
                 self._messages_came.notify()
             if not is_taken:
                 self._give_back(messages)
@@ -143,7 +143,7 @@ class Intake:
 
     def _had_nothing(self, line: int) -> None:
         with self._room_came:
-            self._desk.had_nothing(line)
+            self._room.had_nothing(line)
             self._room_came.notify_all()
 
     def _fail(self, error: BaseException) -> None:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Literal
 
-from dqueue.middleware import Middleware, current_message
 from dqueue.protocol.message import Message, about
+from dqueue.working.middleware import Middleware, current_message
 
 log = logging.getLogger("dqueue")
 

@@ -16,9 +16,9 @@ from typing import Any
 from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 
-from dqueue.handlers import Park, Snooze
-from dqueue.middleware import Middleware, Sending
 from dqueue.protocol.message import Message
+from dqueue.working.handlers import Park, Snooze
+from dqueue.working.middleware import Middleware, Sending
 
 
 class Tracing(Middleware):

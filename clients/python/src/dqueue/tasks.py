@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
-from dqueue.definition import (
+from dqueue.family import Family
+from dqueue.protocol.message import Message
+from dqueue.protocol.options import Millis, ScheduleOptions, SendOptions, millis
+from dqueue.protocol.records import Record
+from dqueue.queue import Queue
+from dqueue.worker import Worker
+from dqueue.working.definition import (
     JSON,
     Definition,
     JobCalls,
     Serializer,
     was_open,
 )
-from dqueue.family import Family
-from dqueue.handlers import Handlers, Outcome
-from dqueue.middleware import Context, Middleware
-from dqueue.protocol.message import Message
-from dqueue.protocol.options import Millis, ScheduleOptions, SendOptions, millis
-from dqueue.protocol.records import Record
-from dqueue.queue import Queue
-from dqueue.worker import Worker
+from dqueue.working.handlers import Handlers, Outcome
+from dqueue.working.middleware import Context, Middleware
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -9,9 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
+from dqueue.consumer import worker_name
 from dqueue.family import Family
 from dqueue.fetching import FamilyFetching, Fetching, QueueFetching
-from dqueue.handlers import (
+from dqueue.protocol import calls
+from dqueue.protocol.calls import Call
+from dqueue.protocol.message import Message, about
+from dqueue.protocol.options import LOST_WORKERS, Millis
+from dqueue.queue import Queue
+from dqueue.settling import Settling
+from dqueue.working.handlers import (
     Done,
     Handlers,
     Outcome,
@@ -22,15 +29,9 @@ from dqueue.handlers import (
     may_have_killed,
     success,
 )
-from dqueue.lastwords import LAST_WORDS
-from dqueue.leases import Leases, Timing, worker_name
-from dqueue.middleware import Middleware
-from dqueue.protocol import calls
-from dqueue.protocol.calls import Call
-from dqueue.protocol.message import Message, about
-from dqueue.protocol.options import LOST_WORKERS, Millis
-from dqueue.queue import Queue
-from dqueue.settling import Settling
+from dqueue.working.lastwords import LAST_WORDS
+from dqueue.working.leases import Leases, Timing
+from dqueue.working.middleware import Middleware
 
 log = logging.getLogger("dqueue")
 

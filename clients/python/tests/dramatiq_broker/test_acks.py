@@ -25,7 +25,7 @@ class Taking(threading.Thread):
         self.taken.append(next(self.consumer))
 
     def until_it_waits_for_room(self):
-        while self.is_alive() and not self.consumer.leases.is_waiting_for_room:
+        while self.is_alive() and not self.consumer.held.is_waiting_for_room:
             time.sleep(0.001)
 
     def result(self):
@@ -49,7 +49,7 @@ def test_an_ack_brings_the_message_that_a_full_worker_waits_for(broker, q, dq_cl
     used = dq_client.info("commandstats")
     assert (used["cmdstat_dq.fetch"]["calls"], "cmdstat_dq.ack" in used) == (2, False)
     consumer.ack(message)
-    assert (q.len(), q.info()["acked"], len(consumer.leases)) == (0, 3, 0)
+    assert (q.len(), q.info()["acked"], len(consumer.held)) == (0, 3, 0)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def hurried(broker, q):
     """A consumer that holds two messages, while three are ready, and whose acks come fast."""
     send(broker, "a", "b", "c", "d", "e")
     consumer = broker.consume("default", prefetch=2, timeout=5000)
-    consumer.leases.acks = Pairs()
+    consumer.held.acks = Pairs()
     return consumer, [next(consumer), next(consumer)]
 
 
@@ -69,10 +69,10 @@ def test_acks_that_come_fast_bring_as_many_messages_at_once(hurried, q, dq_clien
     taking = Taking(consumer)
     taking.until_it_waits_for_room()
     consumer.ack(held[0])
-    assert (q.info()["acked"], len(consumer.leases)) == (0, 2)
+    assert (q.info()["acked"], len(consumer.held)) == (0, 2)
     consumer.ack(held[1])
     assert [taking.result().actor_name, next(consumer).actor_name] == ["c", "d"]
-    assert (q.info()["acked"], len(consumer.leases)) == (2, 2)
+    assert (q.info()["acked"], len(consumer.held)) == (2, 2)
     used = dq_client.info("commandstats")
     assert (used["cmdstat_dq.fetch"]["calls"], "cmdstat_dq.ack" in used) == (1, False)
 
@@ -84,7 +84,7 @@ def test_an_ack_that_no_other_follows_is_sent_soon(hurried, q, dq_client):
     taking.until_it_waits_for_room()
     consumer.ack(held[0])
     assert taking.result().actor_name == "c"
-    assert (q.info()["acked"], len(consumer.leases)) == (1, 2)
+    assert (q.info()["acked"], len(consumer.held)) == (1, 2)
     used = dq_client.info("commandstats")
     assert (used["cmdstat_dq.fetch"]["calls"], "cmdstat_dq.ack" in used) == (1, False)
 
@@ -97,9 +97,9 @@ def test_an_ack_that_waits_outlives_a_lost_connection(broker, hurried, q):
         raise redis.ConnectionError("reset")
 
     consumer.queue.fetch = lost
-    consumer.leases.is_waiting_for_room = True
+    consumer.held.is_waiting_for_room = True
     consumer.ack(held[0])
-    consumer.leases.is_waiting_for_room = False
+    consumer.held.is_waiting_for_room = False
     assert next(consumer) is None
     assert q.info()["acked"] == 0
     consumer.queue.fetch = settle
@@ -109,9 +109,9 @@ def test_an_ack_that_waits_outlives_a_lost_connection(broker, hurried, q):
 
 def test_acks_that_wait_go_over_to_the_next_consumer(broker, hurried, q):
     consumer, held = hurried
-    consumer.leases.is_waiting_for_room = True
+    consumer.held.is_waiting_for_room = True
     consumer.ack(held[0])
-    consumer.leases.is_waiting_for_room = False
+    consumer.held.is_waiting_for_room = False
     # Dramatiq makes a new one after an error that it does not expect.
     assert next(broker.consume("default", prefetch=2, timeout=5000)).actor_name == "c"
     assert q.info()["acked"] == 1
@@ -119,9 +119,9 @@ def test_acks_that_wait_go_over_to_the_next_consumer(broker, hurried, q):
 
 def test_a_closed_consumer_sends_the_acks_that_wait(hurried, q):
     consumer, held = hurried
-    consumer.leases.is_waiting_for_room = True
+    consumer.held.is_waiting_for_room = True
     consumer.ack(held[0])
-    consumer.leases.is_waiting_for_room = False
+    consumer.held.is_waiting_for_room = False
     assert q.info()["acked"] == 0
     consumer.close()
     assert (q.info()["acked"], q.len("running")) == (1, 1)
@@ -133,7 +133,7 @@ def full(broker, q):
     send(broker, "a", "b")
     consumer = broker.consume("default", prefetch=1, timeout=5000)
     message = next(consumer)
-    consumer.leases.is_waiting_for_room = True
+    consumer.held.is_waiting_for_room = True
     return consumer, message, consumer.queue.fetch
 
 
@@ -141,7 +141,7 @@ def test_an_ack_leaves_its_fetch_to_the_one_that_is_on_its_way(broker, q):
     send(broker, "a", "b", "c")
     consumer = broker.consume("default", prefetch=2, timeout=5000)
     held = [next(consumer), next(consumer)]
-    consumer.leases.is_waiting_for_room = True
+    consumer.held.is_waiting_for_room = True
     settle = consumer.queue.fetch
     acked = []
 
@@ -159,8 +159,8 @@ def test_an_ack_leaves_its_fetch_to_the_one_that_is_on_its_way(broker, q):
 
 def test_an_ack_does_not_wait_for_the_fetch_of_an_idle_worker(full, q):
     consumer, message, _ = full
-    consumer.leases.is_waiting_for_room = False
-    with consumer.leases.fetching:
+    consumer.held.is_waiting_for_room = False
+    with consumer.held.fetching:
         consumer.ack(message)
     assert q.info()["acked"] == 1
 
@@ -177,7 +177,7 @@ def test_what_an_ack_brings_to_a_closed_consumer_goes_back(full, q):
     consumer.queue.fetch = fetch
     consumer.ack(message)
     assert (q.len("ready"), q.len("running"), q.info()["acked"]) == (1, 0, 1)
-    assert len(consumer.leases) == 0
+    assert len(consumer.held) == 0
 
 
 def test_an_ack_whose_reply_is_lost_is_sent_again(full, q):
@@ -190,4 +190,4 @@ def test_an_ack_whose_reply_is_lost_is_sent_again(full, q):
 
     consumer.queue.fetch = lost
     consumer.ack(message)
-    assert (q.info()["acked"], len(consumer.leases)) == (1, 0)
+    assert (q.info()["acked"], len(consumer.held)) == (1, 0)

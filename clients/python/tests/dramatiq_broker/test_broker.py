@@ -96,7 +96,7 @@ def test_leases_are_kept_and_end_with_their_worker(dq_url, q):
     consumer = lost.consume("default", timeout=1)
     message = next(consumer)
     q.advance(600)
-    consumer.leases._touched_at -= 1
+    consumer.held._touched_at -= 1
     assert next(consumer) is None
     q.advance(899)
     assert other.queue("default").len("ready") == 0
@@ -151,7 +151,7 @@ def test_a_worker_settles_again_after_a_lost_connection(broker, q, worker, monke
     act.send()
     broker.join("default", timeout=10_000)
     worker.join()
-    assert len(lost) == 1 and len(consumer.leases) == 0
+    assert len(lost) == 1 and len(consumer.held) == 0
     assert (q.info()["acked"], q.len("dead")) == ((1, 0) if verb == "ack" else (0, 1))
 
 
@@ -255,7 +255,7 @@ def test_what_became_of_a_message_is_told_over_the_next_connection(broker, q, mo
 
     monkeypatch.setattr(broker.client, "execute_command", lost)
     getattr(consumer, settle)(message)
-    assert (q.len("running"), len(consumer.leases)) == (0, 0)
+    assert (q.len("running"), len(consumer.held)) == (0, 0)
 
 
 @pytest.mark.parametrize("settle", ["ack", "nack"])
@@ -267,7 +267,7 @@ def test_a_worker_that_stops_gives_up_on_a_server_that_is_gone(broker, monkeypat
     def lost(*_words, **_options):
         raise redis.ConnectionError("gone")
 
-    monkeypatch.setattr("dqueue.lastwords.LAST_WORDS", 0.05)
+    monkeypatch.setattr("dqueue.working.lastwords.LAST_WORDS", 0.05)
     broker.last_words.end()
     broker.emit_before("worker_shutdown", None)
     monkeypatch.setattr(broker.client, "execute_command", lost)

@@ -6,11 +6,11 @@ from collections import deque
 from typing import Any
 
 from dqueue.asyncio.settling import Settling
-from dqueue.feed import Ack, Feed, Fetch, acks, tokens
-from dqueue.handlers import Done
-from dqueue.leases import Timing
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
+from dqueue.working.fetch_plan import Ack, Fetch, FetchPlan, acks, tokens
+from dqueue.working.handlers import Done
+from dqueue.working.leases import Timing
 
 log = logging.getLogger("dqueue")
 
@@ -58,18 +58,18 @@ class Fetching:
 
 
 class QueueFetching(Fetching):
-    """Messages of a queue. One of the idle tasks fetches for all (`dqueue.feed`)."""
+    """Messages of a queue. One of the idle tasks fetches for all (`dqueue.working.fetch_plan`)."""
 
     def __init__(self, loops: int, *shared: Any) -> None:
         super().__init__(*shared)
-        self._feed = Feed(loops)
+        self._plan = FetchPlan(loops)
         self._asleep: deque[asyncio.Future[None]] = deque()
         self._tries = pauses()
         self._tokens = tokens()
         self._token = next(self._tokens)
 
     async def next(self, done: Done | None) -> Message | None:
-        self._feed.add_idle(done)
+        self._plan.add_idle(done)
         while (task := await self._task()) is not None:
             if isinstance(task, Message):
                 return task
@@ -81,7 +81,7 @@ class QueueFetching(Fetching):
         return None
 
     async def close(self) -> None:
-        done, came = self._feed.close()
+        done, came = self._plan.close()
         await self._settling.ack(done)
         await self._settling.give_back(came)
 
@@ -91,9 +91,9 @@ class QueueFetching(Fetching):
 
     async def _task(self) -> Message | Fetch | Ack | None:
         while not self._stopping.is_set():
-            task = self._feed.task()
+            task = self._plan.task()
             if task is not None:
-                if self._feed.has_work and self._asleep:
+                if self._plan.has_work and self._asleep:
                     self._wake_one()
                 return task
             waking = asyncio.get_running_loop().create_future()
@@ -115,7 +115,7 @@ class QueueFetching(Fetching):
         except Exception as error:
             await self._rest(error, next(self._tries))
         finally:
-            self._feed.end_fetch(fetch, messages)
+            self._plan.end_fetch(fetch, messages)
 
 
 class FamilyFetching(Fetching):

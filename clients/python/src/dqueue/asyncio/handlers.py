@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Any
 
-from dqueue.handlers import Handlers, Outcome
-from dqueue.middleware import Context, handling
 from dqueue.protocol.message import Message
+from dqueue.working.handlers import Handlers, Outcome
+from dqueue.working.middleware import Context, handling
 
 Handler = Callable[[Message], Awaitable[Outcome]]
 

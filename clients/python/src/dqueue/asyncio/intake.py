@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dqueue.desk import LOOK_AGAIN, SLOW, Desk
-from dqueue.handlers import given_back
 from dqueue.nodes import Nodes
 from dqueue.protocol.calls import Call
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
+from dqueue.working.handlers import given_back
+from dqueue.working.room import LOOK_AGAIN, SLOW, Room
 
 log = logging.getLogger("dqueue")
 
@@ -46,7 +46,7 @@ class Intake:
         self._nodes = nodes
         self._fetch = fetch
         self._block = block
-        self._desk = Desk()
+        self._room = Room()
         self._room_came = Bell()
         self._messages_came = Bell()
         self._lines: dict[str, int] = {}
@@ -63,19 +63,19 @@ class Intake:
     async def take(self, seconds: float) -> list[Message]:
         """Returns messages of one queue, or none after that time. Raises errors that will not pass."""
         deadline = time.monotonic() + seconds
-        self._desk.room += 1
+        self._room.free += 1
         self._room_came.ring()
         try:
-            while not self._desk.came:
+            while not self._room.arrived:
                 now = time.monotonic()
                 if self._error is not None:
                     raise self._error
-                if now >= deadline and self._desk.leave(now):
+                if now >= deadline and self._room.leave(now):
                     return []
                 await self._messages_came.wait(deadline - now if now < deadline else SLOW / 4)
-            return self._desk.came.popleft()
+            return self._room.arrived.popleft()
         except BaseException:
-            if left_over := self._desk.abandon():
+            if left_over := self._room.abandon():
                 self._start(self._give_back(left_over))
             raise
 
@@ -85,8 +85,8 @@ class Intake:
         self._room_came.ring()
         if self._nodes.is_cluster:
             self._scouting.cancel()
-        while self._desk.came:
-            await self._give_back(self._desk.came.popleft())
+        while self._room.arrived:
+            await self._give_back(self._room.arrived.popleft())
         # The lines are not cancelled: a cancelled fetch may already have taken a message from the server.
         await asyncio.gather(*self._tasks)
 
@@ -120,27 +120,27 @@ class Intake:
 
     async def _await_turn(self, name: str, line: int) -> bool:
         """Waits until this line may be asked. Returns False if it is to end."""
-        self._desk.turns.append(line)
+        self._room.turns.append(line)
         while not self._is_over(name, line):
-            if self._desk.claim(line, time.monotonic()):
+            if self._room.reserve(line, time.monotonic()):
                 # It may be the turn of the next line, too.
                 self._room_came.ring()
                 return True
-            await self._room_came.wait(SLOW if self._desk.is_asking else None)
-        self._desk.turns.remove(line)
+            await self._room_came.wait(SLOW if self._room.is_asking else None)
+        self._room.turns.remove(line)
         return False
 
     async def _ask(self, name: str, line: int, node: Any) -> None:
         messages = await self._call(node, None)
         if not messages:
             self._had_nothing(line)
-        while not messages and self._desk.has_callers and not self._is_over(name, line):
+        while not messages and self._room.has_callers and not self._is_over(name, line):
             began = time.monotonic()
             messages = await self._call(node, self._block)
             if not messages and (time.monotonic() - began) * 1000 < self._block / 2:
                 # The slots of the node have changed.
                 self._look.set()
-        if messages and not self._desk.hand_over(line, messages):
+        if messages and not self._room.hand_over(line, messages):
             await self._give_back(messages)
         self._messages_came.ring()
 
@@ -149,7 +149,7 @@ class Intake:
         return call.read(await node.execute_command(*call.words))
 
     def _had_nothing(self, line: int) -> None:
-        self._desk.had_nothing(line)
+        self._room.had_nothing(line)
         self._room_came.ring()
 
     async def _give_back(self, messages: list[Message]) -> None:

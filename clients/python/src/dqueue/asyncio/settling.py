@@ -8,11 +8,11 @@ from typing import Any
 
 from dqueue.asyncio.family import Family
 from dqueue.asyncio.queue import Queue
-from dqueue.handlers import Done, acked, failure, given_back
-from dqueue.lastwords import LAST_WORDS
 from dqueue.protocol.calls import Call
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
+from dqueue.working.handlers import Done, acked, failure, given_back
+from dqueue.working.lastwords import LAST_WORDS
 
 log = logging.getLogger("dqueue")
 

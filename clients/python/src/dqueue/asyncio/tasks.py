@@ -18,18 +18,18 @@ from dqueue.asyncio.family import Family
 from dqueue.asyncio.handlers import AsyncHandlers
 from dqueue.asyncio.queue import Queue
 from dqueue.asyncio.worker import Worker
-from dqueue.definition import (
+from dqueue.protocol.message import Message
+from dqueue.protocol.options import Millis, ScheduleOptions, SendOptions, millis
+from dqueue.protocol.records import Record
+from dqueue.working.definition import (
     JSON,
     Definition,
     JobCalls,
     Serializer,
     was_open,
 )
-from dqueue.handlers import Outcome
-from dqueue.middleware import Context, Middleware
-from dqueue.protocol.message import Message
-from dqueue.protocol.options import Millis, ScheduleOptions, SendOptions, millis
-from dqueue.protocol.records import Record
+from dqueue.working.handlers import Outcome
+from dqueue.working.middleware import Context, Middleware
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,7 +12,12 @@ from dqueue.asyncio.fetching import FamilyFetching, Fetching, QueueFetching
 from dqueue.asyncio.handlers import AsyncHandlers, enter
 from dqueue.asyncio.queue import Queue
 from dqueue.asyncio.settling import Settling
-from dqueue.handlers import (
+from dqueue.consumer import worker_name
+from dqueue.protocol import calls
+from dqueue.protocol.calls import Call
+from dqueue.protocol.message import Message, about
+from dqueue.protocol.options import LOST_WORKERS, Millis
+from dqueue.working.handlers import (
     Done,
     Ended,
     Outcome,
@@ -24,13 +29,9 @@ from dqueue.handlers import (
     may_have_killed,
     success,
 )
-from dqueue.lastwords import LAST_WORDS
-from dqueue.leases import Leases, Timing, worker_name
-from dqueue.middleware import Middleware
-from dqueue.protocol import calls
-from dqueue.protocol.calls import Call
-from dqueue.protocol.message import Message, about
-from dqueue.protocol.options import LOST_WORKERS, Millis
+from dqueue.working.lastwords import LAST_WORDS
+from dqueue.working.leases import Leases, Timing
+from dqueue.working.middleware import Middleware
 
 log = logging.getLogger("dqueue")
 

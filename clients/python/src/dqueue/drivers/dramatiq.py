@@ -24,16 +24,17 @@ from dramatiq.logging import get_logger
 from dramatiq.message import Message
 
 from dqueue.connection import open_client
-from dqueue.drivers.held import Leases
+from dqueue.consumer import worker_name
+from dqueue.drivers.held import Held
 from dqueue.drivers.lasting import Lasting
-from dqueue.handlers import described
-from dqueue.lastwords import Calls, LastWords
-from dqueue.leases import worker_name
+from dqueue.drivers.pending import PendingCalls
 from dqueue.protocol import message as dq
 from dqueue.protocol.client import socket_timeout
 from dqueue.protocol.options import LOST_WORKERS
 from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.queue import Queue
+from dqueue.working.handlers import described
+from dqueue.working.lastwords import LastWords
 
 HEARTBEAT_TIMEOUT = 60_000
 """Milliseconds without a heartbeat after which the messages of a worker go to another one."""
@@ -85,8 +86,8 @@ class DqBroker(Broker):
         given = set() if dead_message_ttl is None else {"dead_retain"}
         self.lasting = Lasting(client, {"dead_retain": self.dead_message_ttl}, given)
         self.last_words = LastWords()
-        self.calls = Calls(client, self.last_words)
-        self._leases: dict[tuple[str, int], Leases] = {}
+        self.calls = PendingCalls(client, self.last_words)
+        self._held: dict[tuple[str, int], Held] = {}
 
     def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
         if signal == "worker_boot":
@@ -102,13 +103,13 @@ class DqBroker(Broker):
         """Returns the queue on the server."""
         return Queue(self.client, f"{self.namespace}:{queue_name}")
 
-    def leases(self, queue_name: str) -> Leases:
+    def held(self, queue_name: str) -> Held:
         """Returns what a thread holds of a queue. It outlives a consumer, which a lost connection or a pause replaces."""
         # Each worker has a thread for each queue.
         place = (queue_name, get_ident())
-        if place not in self._leases:
-            self._leases[place] = Leases(self.queue(queue_name), self.heartbeat_timeout, worker_name())
-        return self._leases[place]
+        if place not in self._held:
+            self._held[place] = Held(self.queue(queue_name), self.heartbeat_timeout, worker_name())
+        return self._held[place]
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> "DqConsumer":
         """Returns a consumer that holds at most `prefetch` messages and waits up to `timeout` ms for one."""
@@ -180,11 +181,11 @@ class DqConsumer(Consumer):
         self.logger = get_logger("dqueue.dramatiq", type(self))
         self.broker = broker
         self.queue = broker.queue(queue_name)
-        self.leases = broker.leases(queue_name)
+        self.held = broker.held(queue_name)
         self.prefetch = prefetch
         limit = socket_timeout(broker.client)
         # A reply that comes after the client's own timeout would be lost, and a heartbeat must not wait for a fetch.
-        waits = [timeout, self.leases.lease // 3] + ([] if limit is None else [int(limit * 800)])
+        waits = [timeout, self.held.lease // 3] + ([] if limit is None else [int(limit * 800)])
         self.timeout = max(1, min(waits))
         # Messages that Dramatiq has not taken over. Threads that ack add to them.
         self._fetched: deque[dq.Message] = deque()
@@ -193,21 +194,21 @@ class DqConsumer(Consumer):
 
     @property
     def outstanding_message_count(self) -> int:
-        return len(self.leases)
+        return len(self.held)
 
     def ack(self, message: Any) -> None:
         """Finishes the message. If the worker waits for room, the same command brings those that take its place."""
         receipt = getattr(message, "receipt", None)
         if receipt is None:
             return
-        if not self.leases.finish(receipt, self.prefetch):
+        if not self.held.finish(receipt, self.prefetch):
             self._persist(self._send_acks)
         if self._is_closed:
             self._give_back_fetched()
 
     def _send_acks(self) -> None:
         """Sends the acks that wait, and whatever other threads add meanwhile."""
-        held = self.leases
+        held = self.held
         while held.acks:
             fetches = held.is_waiting_for_room
             if fetches and not held.fetching.acquire(blocking=False):
@@ -235,7 +236,7 @@ class DqConsumer(Consumer):
             error = getattr(message, "_exception", None)
             text = None if error is None else described(error)
             self._persist(lambda: self._calling(self.queue.nack, receipt, fatal=True, error=text))
-            self.leases.drop(receipt)
+            self.held.drop(receipt)
 
     def _persist(self, tell: Callable[[], object]) -> None:
         """Tells the server what became of a message, again and again until its lease is over.
@@ -243,8 +244,8 @@ class DqConsumer(Consumer):
         Dramatiq would repeat it for ever, with pauses that a stop waits for. A worker that stops gives up after LAST_WORDS:
         then the message comes back when its lease ends.
         """
-        given_up = time.monotonic() + self.leases.lease / 1000
-        for seconds in pauses(self.leases.lease):
+        given_up = time.monotonic() + self.held.lease / 1000
+        for seconds in pauses(self.held.lease):
             try:
                 tell()
                 return
@@ -275,7 +276,7 @@ class DqConsumer(Consumer):
     def _give_back(self, receipts: list[int]) -> None:
         if receipts:
             self._calling(self.queue.nack, *receipts, silent=True)
-        self.leases.drop(*receipts)
+        self.held.drop(*receipts)
 
     def __next__(self) -> DqMessage | None:
         while True:
@@ -283,8 +284,8 @@ class DqConsumer(Consumer):
                 # What asks no server must not pass for an answer.
                 if self.queue.key not in self.broker.lasting.begun:
                     self._calling(self.broker.lasting.begin, self.queue.key)
-                if receipts := self.leases.to_touch():
-                    self._calling(self.leases.touch, receipts)
+                if receipts := self.held.to_touch():
+                    self._calling(self.held.touch, receipts)
                 if not self._fetched and not self._fetch():
                     return None
             except ConnectionClosed as error:
@@ -299,11 +300,11 @@ class DqConsumer(Consumer):
             except DecodeError as error:
                 self.logger.error("Message %r is none of Dramatiq.", message.id, exc_info=True)
                 self._calling(self.queue.nack, message.receipt, fatal=True, error=str(error))
-                self.leases.drop(message.receipt)
+                self.held.drop(message.receipt)
 
     def _fetch(self) -> bool:
         """Waits for room, and then for messages. Returns whether there are any."""
-        held = self.leases
+        held = self.held
         try:
             held.wait_for_room(self.prefetch, lambda: bool(self._fetched), self.timeout / 1000)
             with held.fetching:
@@ -316,9 +317,9 @@ class DqConsumer(Consumer):
         return bool(self._fetched)
 
     def _fetch_with_acks(self) -> None:
-        with self.leases.acks.sending() as acks:
-            self.leases.drop(*acks)
-            room = self.prefetch - len(self.leases)
+        with self.held.acks.sending() as acks:
+            self.held.drop(*acks)
+            room = self.prefetch - len(self.held)
             if acks or room > 0:
                 self._take(min(max(room, 1), 1000), acks, block=self.timeout)
 
@@ -328,13 +329,13 @@ class DqConsumer(Consumer):
         messages = self._calling(
             self.queue.fetch,
             count=count,
-            lease=self.leases.lease,
-            consumer=self.leases.consumer,
+            lease=self.held.lease,
+            consumer=self.held.consumer,
             token=uuid4().hex,
             ack=acks,
             **options,
         )
-        self.leases.add(messages)
+        self.held.add(messages)
         self._fetched.extend(messages)
 
     def _calling(self, call: Any, *args: Any, **options: Any) -> Any:

@@ -4,13 +4,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from dqueue.ackbuffer import PATIENCE, AckBuffer
-from dqueue.leases import pause
 from dqueue.protocol import message as dq
 from dqueue.queue import Queue
+from dqueue.working.ackbuffer import PATIENCE, AckBuffer
+from dqueue.working.leases import pause
 
 
-class Leases:
+class Held:
     """The messages of one queue that this process holds. Safe to use from several threads."""
 
     def __init__(self, queue: Queue, lease: int, consumer: str) -> None:

@@ -31,11 +31,12 @@ from taskiq.exceptions import ScheduledTaskCancelledError
 from taskiq.message import TaskiqMessage
 
 from dqueue.connection import open_client_asyncio
-from dqueue.lastwords import LastWords
-from dqueue.leases import pause, worker_name
+from dqueue.consumer import worker_name
 from dqueue.protocol.options import LOST_WORKERS, Word, words
 from dqueue.protocol.records import text
 from dqueue.protocol.retrying import is_transient, pauses
+from dqueue.working.lastwords import LastWords
+from dqueue.working.leases import pause
 
 logger = getLogger("dqueue.taskiq")
 

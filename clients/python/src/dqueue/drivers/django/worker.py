@@ -15,9 +15,9 @@ from dqueue.drivers.django.tasks import (
     normalize_json,
     signals,
 )
-from dqueue.handlers import Reject, Retry
 from dqueue.protocol.message import Message
 from dqueue.worker import Worker
+from dqueue.working.handlers import Reject, Retry
 
 
 class TaskWorker:

@@ -16,7 +16,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 
-from dqueue.lastwords import LastWords
+from dqueue.working.lastwords import LastWords
 
 
 class Untagged(ResponseError):

@@ -12,13 +12,13 @@ from kombu.log import get_logger
 from kombu.utils.encoding import bytes_to_str
 from redis.exceptions import ConnectionError, ResponseError
 
-from dqueue.ackbuffer import PATIENCE, AckBuffer
+from dqueue.consumer import consumer_name
 from dqueue.drivers.kombu.keeper import leave_unread, take_unread
 from dqueue.drivers.kombu.messages import UNREADABLE, Tag, by_queue, delivered
 from dqueue.drivers.kombu.older import Older
-from dqueue.leases import consumer_name
 from dqueue.protocol.options import Word
 from dqueue.protocol.retrying import is_transient
+from dqueue.working.ackbuffer import PATIENCE, AckBuffer
 
 logger = get_logger("dqueue.kombu")
 

@@ -21,8 +21,8 @@ from kombu.log import get_logger
 from redis.exceptions import RedisError
 
 from dqueue.drivers.kombu.messages import Tag
-from dqueue.lastwords import LAST_WORDS
 from dqueue.protocol.retrying import is_transient, pauses
+from dqueue.working.lastwords import LAST_WORDS
 
 logger = get_logger("dqueue.kombu")
 

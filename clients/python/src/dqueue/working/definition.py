@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 
-from dqueue.handlers import Follow, Reject
-from dqueue.middleware import Sending
 from dqueue.protocol.client import socket_timeout
 from dqueue.protocol.message import Message
 from dqueue.protocol.options import ScheduleOptions, SendOptions, encode
 from dqueue.protocol.records import Record
+from dqueue.working.handlers import Follow, Reject
+from dqueue.working.middleware import Sending
 
 P = ParamSpec("P")
 R = TypeVar("R")

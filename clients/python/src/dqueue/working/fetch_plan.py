@@ -1,7 +1,6 @@
-"""Which loop of a worker fetches for all of them, what has come, and what is done and not acked yet.
+"""What the loops of a worker share: who fetches, which messages have arrived, and which acks are pending.
 
-This is the part of fetching that knows no threads, tasks and connections. `dqueue.fetching` and
-`dqueue.asyncio.fetching` wait and call around it.
+This decides for `QueueFetching`, which waits and calls around it, in threads or in tasks of asyncio.
 """
 
 import itertools
@@ -11,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dqueue.handlers import Done
 from dqueue.protocol.message import Message
+from dqueue.working.handlers import Done
 
 MOST = 1000
 """The most messages of one FETCH. A TOKEN allows no more."""
@@ -20,7 +19,7 @@ MOST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """What a loop is to do: fetch up to `count` messages, and ack those that are `done` with it."""
+    """Tells a loop to fetch up to `count` messages, and to ack those that are `done` with it."""
 
     count: int
     done: list[Done]
@@ -30,38 +29,38 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """What a loop is to do: ack these."""
+    """Tells a loop to ack these."""
 
     done: list[Done]
 
 
-class Feed:
-    """Gives each idle loop of a worker something to do.
+class FetchPlan:
+    """Tells each idle loop of a worker what to do.
 
-    One of the idle loops fetches, as many messages as loops are idle. So what ends together is acked together and
-    replaced together, in one round trip, and at concurrency 1 it is one round trip for each message.
+    One of the idle loops fetches as many messages as there are idle loops. So messages that end together are acked and
+    replaced in one round trip, and at concurrency 1 each message costs one round trip.
     """
 
     def __init__(self, loops: int) -> None:
         self._loops = loops
         self._idle = 0
-        self._came: deque[Message] = deque()
+        self._arrived: deque[Message] = deque()
         self._done: list[Done] = []
         self._fetch: Fetch | None = None
         self._is_drained = True
         """Whether the last fetch got less than it asked for."""
 
     def add_idle(self, done: Done | None) -> None:
-        """A loop has nothing to do. `done` is what it has handled, if that is to be acked."""
+        """A loop is idle. `done` is the message that it has handled, if that is to be acked."""
         self._idle += 1
         if done is not None:
             self._done.append(done)
 
     def task(self) -> Message | Fetch | Ack | None:
-        """Returns what an idle loop is to do: handle a message, which ends its idleness, or a command, or None: wait."""
-        if self._came:
+        """Returns a message for an idle loop, which is no longer idle then, or a command, or None if it has to wait."""
+        if self._arrived:
             self._idle -= 1
-            return self._came.popleft()
+            return self._arrived.popleft()
         if self._fetch is None:
             if with_result := self._take_mixed():
                 return Ack(with_result)
@@ -74,22 +73,22 @@ class Feed:
 
     @property
     def has_work(self) -> bool:
-        """Whether another idle loop, if there is one, has something to do."""
-        return bool(self._came) or self._fetch is None
+        """Whether there is something to do for another idle loop."""
+        return bool(self._arrived) or self._fetch is None
 
     def end_fetch(self, fetch: Fetch, messages: list[Message] | None) -> None:
-        """A fetch has ended. None: it has failed, and the next one acks what it should have acked."""
+        """A fetch has ended. If `messages` is None it has failed, and the next one acks what it should have acked."""
         self._fetch = None
         if messages is None:
             self._done[:0] = fetch.done
         else:
             self._is_drained = len(messages) < fetch.count
-            self._came.extend(messages)
+            self._arrived.extend(messages)
 
     def close(self) -> tuple[list[Done], list[Message]]:
-        """Returns what is to be acked, and what is to be given back, as the worker stops."""
-        came, self._came = list(self._came), deque()
-        return self._take_done(), came
+        """Returns the acks that are pending and the messages to give back when the worker stops."""
+        arrived, self._arrived = list(self._arrived), deque()
+        return self._take_done(), arrived
 
     def _take_mixed(self) -> list[Done]:
         # RESULTS has a text for each receipt, and an empty text is not the same as no result.
@@ -112,6 +111,6 @@ def acks(done: Sequence[Done]) -> dict[str, Any]:
 
 
 def tokens() -> Iterator[str]:
-    """Yields a TOKEN for each FETCH. One whose reply was lost is sent again with the same, and gives the same messages."""
+    """Yields a TOKEN for each FETCH. A FETCH whose reply was lost is repeated with its TOKEN, and gives the same messages."""
     start = secrets.token_urlsafe(9)
     return (f"{start}{number}" for number in itertools.count())

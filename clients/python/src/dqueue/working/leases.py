@@ -1,12 +1,7 @@
 """The messages that a worker is handling, and their leases."""
 
-import itertools
-import os
-import socket
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Iterator
 
 from dqueue.protocol.client import socket_timeout
 from dqueue.protocol.message import Message
@@ -75,18 +70,3 @@ class Leases:
                 for message, since in self._running.values()
                 if not message.lost and (time_limit is None or (now - since) * 1000 < time_limit)
             ]
-
-
-_numbers: defaultdict[int, Iterator[int]] = defaultdict(lambda: itertools.count(1))
-
-
-def worker_name() -> str:
-    """Returns a name for DQ.CONSUMERS that no other worker of this process has. The first has that of the process."""
-    # A process that was forked counts anew.
-    number = next(_numbers[os.getpid()])
-    return consumer_name() if number == 1 else f"{consumer_name()}:{number}"
-
-
-def consumer_name() -> str:
-    """Returns the name of this process for DQ.CONSUMERS."""
-    return f"{socket.gethostname()}:{os.getpid()}"

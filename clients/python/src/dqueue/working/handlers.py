@@ -5,12 +5,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
-from dqueue.middleware import Context, Middleware, handling
 from dqueue.protocol import calls
 from dqueue.protocol.calls import Call, Next, Payload, Signal
 from dqueue.protocol.message import Message, by_queue
 from dqueue.protocol.options import Millis, Pause
 from dqueue.protocol.records import Record
+from dqueue.working.middleware import Context, Middleware, handling
 
 H = TypeVar("H", bound=Callable[[Message], Any])
 

@@ -1,0 +1,48 @@
+"""How long a worker of a framework that is told to stop waits for a server that does not answer."""
+
+import threading
+
+LAST_WORDS = 2.0
+"""Seconds for which a stopping worker repeats a command to a server that does not answer."""
+
+SHORTEST = 0.05
+"""Seconds that a command gets if nothing is left. A server that is there answers in this time."""
+
+
+class LastWords:
+    """What is left of LAST_WORDS. All commands share it as long as none of them is answered. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._left = LAST_WORDS
+        self._is_stopping = threading.Event()
+
+    def begin(self) -> None:
+        """The worker is told to stop."""
+        self._is_stopping.set()
+
+    def end(self) -> None:
+        """The worker goes on, or another one begins."""
+        self._is_stopping.clear()
+        self._left = LAST_WORDS
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._is_stopping.is_set()
+
+    @property
+    def left(self) -> float:
+        return max(self._left, SHORTEST)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a stopping worker gives up on its server."""
+        return self.is_stopping and self._left <= 0
+
+    def waited(self, seconds: float) -> None:
+        """A command has waited, or was waited with, and there was no reply."""
+        if self.is_stopping:
+            self._left -= seconds
+
+    def answered(self) -> None:
+        if self._left != LAST_WORDS:
+            self._left = LAST_WORDS
