@@ -334,9 +334,9 @@ def test_a_message_that_is_given_back_too_late_is_told(one, caplog):
     one.send("x")
     messages = one.fetch(lease=1)
     wait_for(lambda: one.len("running") == 0)
-    intake = one._intake({"count": 1}, 100)
-    intake._give_back(messages)
-    intake.close()
+    connections = one._node_connections({"count": 1}, 100)
+    connections._give_back(messages)
+    connections.close()
     assert caplog.messages == ["1 of 1 messages came too late to be given back"]
 
 

@@ -142,9 +142,9 @@ def test_a_message_that_is_given_back_too_late_is_told(cluster, caplog):
         messages = await f.fetch(lease=1)
         while await f.len("running"):
             await asyncio.sleep(0.001)
-        intake = f._intake({"count": 1}, 100)
-        await intake._give_back(messages)
-        await intake.close()
+        connections = f._node_connections({"count": 1}, 100)
+        await connections._give_back(messages)
+        await connections.close()
 
     play(cluster, scene)
     assert caplog.messages == ["1 of 1 messages came too late to be given back"]

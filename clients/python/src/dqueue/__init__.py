@@ -26,9 +26,14 @@ milliseconds. As an argument, a `timedelta` or (for a point in time) a `datetime
     worker.run()
 """
 
+from dataclasses import is_dataclass
+
 from dqueue._needs import REDIS_PY  # noqa: F401  before all that imports redis-py
+from dqueue._sync.family import Family
+from dqueue._sync.queue import Queue
+from dqueue._sync.tasks import Job, Task, Tasks
+from dqueue._sync.worker import Worker
 from dqueue.connection import connect, connect_cluster
-from dqueue.family import Family
 from dqueue.protocol.calls import Next, Signal
 from dqueue.protocol.message import Message
 from dqueue.protocol.options import (
@@ -53,9 +58,6 @@ from dqueue.protocol.records import (
     Schedule,
     Window,
 )
-from dqueue.queue import Queue
-from dqueue.tasks import Job, Task, Tasks
-from dqueue.worker import Worker
 from dqueue.working.definition import Serializer, TaskFailed
 from dqueue.working.handlers import (
     Follow,
@@ -111,3 +113,9 @@ __all__ = [
     "connect_cluster",
     "current_message",
 ]
+
+# What programs pickle, records and exceptions, goes by the public name, wherever the class is.
+for _name in __all__:
+    _public = globals()[_name]
+    if isinstance(_public, type) and (issubclass(_public, Exception) or is_dataclass(_public)):
+        _public.__module__ = __name__

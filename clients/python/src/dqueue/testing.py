@@ -26,12 +26,12 @@ from typing import Any, Unpack
 
 from dqueue_pytest import dq_client, dq_queue, dq_server, dq_url, manual_queue
 
+from dqueue._sync.queue import Queue
 from dqueue.protocol import calls
 from dqueue.protocol.client import Client
 from dqueue.protocol.message import Message
 from dqueue.protocol.options import Instant, Millis, QueueOptions, encode, millis, words
 from dqueue.protocol.records import Info
-from dqueue.queue import Queue
 from dqueue.working.handlers import Done, Handlers, acked, failure, success
 
 # The fixtures are in a module of their own, because pytest imports it in every run.

@@ -23,6 +23,7 @@ from dramatiq.errors import ConnectionClosed, DecodeError, QueueJoinTimeout
 from dramatiq.logging import get_logger
 from dramatiq.message import Message
 
+from dqueue._sync.queue import Queue
 from dqueue.connection import open_client
 from dqueue.consumer import worker_name
 from dqueue.drivers.held import Held
@@ -32,7 +33,6 @@ from dqueue.protocol import message as dq
 from dqueue.protocol.client import socket_timeout
 from dqueue.protocol.options import LOST_WORKERS
 from dqueue.protocol.retrying import is_transient, pauses
-from dqueue.queue import Queue
 from dqueue.working.handlers import described
 from dqueue.working.lastwords import LastWords
 

@@ -4,8 +4,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from dqueue._sync.queue import Queue
 from dqueue.protocol import message as dq
-from dqueue.queue import Queue
 from dqueue.working.ackbuffer import PATIENCE, AckBuffer
 from dqueue.working.leases import pause
 

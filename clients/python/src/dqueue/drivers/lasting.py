@@ -5,9 +5,9 @@ from typing import Any
 
 import redis
 
+from dqueue._sync.queue import Queue
 from dqueue.protocol.client import Client
 from dqueue.protocol.options import Word, words
-from dqueue.queue import Queue
 
 
 class Creating:

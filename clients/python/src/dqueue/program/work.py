@@ -9,11 +9,11 @@ import sys
 import threading
 from typing import Any
 
-from dqueue.asyncio.tasks import Tasks as AsyncTasks
-from dqueue.asyncio.worker import Worker as AsyncWorker
+from dqueue._async.tasks import Tasks as AsyncTasks
+from dqueue._async.worker import Worker as AsyncWorker
+from dqueue._sync.tasks import Tasks
+from dqueue._sync.worker import Worker
 from dqueue.logs import LogTasks, configure, log
-from dqueue.tasks import Tasks
-from dqueue.worker import Worker
 
 UNUSABLE = 2
 """The exit code if the target or an option cannot be used, so that it is no use to start again."""

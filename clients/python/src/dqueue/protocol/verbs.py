@@ -1,6 +1,6 @@
 """The verbs of a queue, each as the call or the calls that it takes: what `Queue` and `asyncio.Queue` share.
 
-Nothing here waits. `dqueue.caller` and `dqueue.asyncio.caller` run the calls, and turn these methods into theirs.
+Nothing here waits. `dqueue._sync.caller` and `dqueue._async.caller` run the calls, and turn these methods into theirs.
 """
 
 from __future__ import annotations

@@ -36,16 +36,30 @@ class TaskFailed(Exception):
 
     def __init__(self, id: str, state: str, error: str | None) -> None:
         super().__init__(f"{id} is {state}" + (f": {error}" if error else ""))
+        self.id = id
         self.state = state
         self.error = error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception is pickled by its text, of which it cannot be made again.
+        return TaskFailed, (self.id, self.state, self.error)
 
 
 class Definition(Generic[P, R]):
     """The name of a task, its function, the options of its messages, and how arguments and results are written."""
 
     def __init__(
-        self, name: str, function: Callable[P, Any], options: Mapping[str, Any], serializer: Serializer
+        self,
+        name: str,
+        function: Callable[P, Any],
+        options: Mapping[str, Any],
+        serializer: Serializer,
+        *,
+        takes_coroutines: bool,
     ) -> None:
+        self.is_coroutine = inspect.iscoroutinefunction(function)
+        if self.is_coroutine and not takes_coroutines:
+            raise TypeError(f"{name} is a coroutine function: use dqueue.asyncio.Tasks for it")
         self.name = name
         self.function = function
         self.options, self.timing = _parted(options)

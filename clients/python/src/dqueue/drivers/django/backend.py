@@ -9,6 +9,7 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
+from dqueue._sync.queue import Queue
 from dqueue.connection import open_client
 from dqueue.drivers.django.tasks import (
     DEFAULT_TASK_QUEUE_NAME,
@@ -22,7 +23,6 @@ from dqueue.drivers.django.tasks import (
 from dqueue.drivers.lasting import Lasting
 from dqueue.protocol.options import LOST_WORKERS, Millis
 from dqueue.protocol.records import Record
-from dqueue.queue import Queue
 
 DAY = 24 * 3_600_000
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import close_old_connections
 from django.utils import timezone
 
+from dqueue._sync.worker import Worker
 from dqueue.drivers.django.backend import DqBackend, moment
 from dqueue.drivers.django.tasks import (
     TaskContext,
@@ -16,7 +17,6 @@ from dqueue.drivers.django.tasks import (
     signals,
 )
 from dqueue.protocol.message import Message
-from dqueue.worker import Worker
 from dqueue.working.handlers import Reject, Retry
 
 

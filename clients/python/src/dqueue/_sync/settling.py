@@ -1,16 +1,17 @@
+# Generated from _async/settling.py by tools/async_to_sync.py. Change that file, and run the script.
 """Tells the server what became of messages."""
 
 import logging
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from dqueue.family import Family
+from dqueue._sync.family import Family
+from dqueue._sync.queue import Queue
+from dqueue._sync.runtime import Event, sleep
 from dqueue.protocol.calls import Call
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
-from dqueue.queue import Queue
 from dqueue.working.handlers import Done, acked, failure, given_back
 from dqueue.working.lastwords import LAST_WORDS
 
@@ -20,7 +21,7 @@ log = logging.getLogger("dqueue")
 class Settling:
     """Runs commands, and repeats each if need be until the lease is over or the worker must end."""
 
-    def __init__(self, queue: Queue | Family, lease: int, stopping: threading.Event) -> None:
+    def __init__(self, queue: Queue | Family, lease: int, stopping: Event) -> None:
         self._queue = queue
         self._lease = lease
         self._stopping = stopping
@@ -49,4 +50,4 @@ class Settling:
                     return
             if self._stopping.is_set():
                 given_up = min(given_up, time.monotonic() + LAST_WORDS)
-            time.sleep(pause)
+            sleep(pause)

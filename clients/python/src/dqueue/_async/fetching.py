@@ -1,11 +1,11 @@
-"""Gives the tasks of a worker their messages. The twin of `dqueue.fetching`."""
+"""Gives the tasks of a worker their messages."""
 
 import asyncio
 import logging
 from collections import deque
 from typing import Any
 
-from dqueue.asyncio.settling import Settling
+from dqueue._async.settling import Settling
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.working.fetch_plan import Ack, Fetch, FetchPlan, acks, tokens
@@ -58,7 +58,7 @@ class Fetching:
 
 
 class QueueFetching(Fetching):
-    """Messages of a queue. One of the idle tasks fetches for all (`dqueue.working.fetch_plan`)."""
+    """Messages of a queue. One of the idle tasks fetches for all (`FetchPlan`)."""
 
     def __init__(self, loops: int, *shared: Any) -> None:
         super().__init__(*shared)
@@ -119,7 +119,7 @@ class QueueFetching(Fetching):
 
 
 class FamilyFetching(Fetching):
-    """Messages of a family, whose waiting connections all tasks share (`dqueue.asyncio.intake`)."""
+    """Messages of a family, whose waiting connections all tasks share (`NodeConnections`)."""
 
     async def next(self, done: Done | None) -> Message | None:
         if done is not None:

@@ -1,4 +1,4 @@
-"""A worker whose handlers are asyncio tasks. The twin of `dqueue.worker`."""
+"""A worker whose handlers are asyncio tasks."""
 
 import asyncio
 import logging
@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
-from dqueue.asyncio.family import Family
-from dqueue.asyncio.fetching import FamilyFetching, Fetching, QueueFetching
-from dqueue.asyncio.handlers import AsyncHandlers, enter
-from dqueue.asyncio.queue import Queue
-from dqueue.asyncio.settling import Settling
+from dqueue._async.family import Family
+from dqueue._async.fetching import FamilyFetching, Fetching, QueueFetching
+from dqueue._async.handlers import AsyncHandlers, enter
+from dqueue._async.queue import Queue
+from dqueue._async.settling import Settling
 from dqueue.consumer import worker_name
 from dqueue.protocol import calls
 from dqueue.protocol.calls import Call

@@ -5,23 +5,22 @@ import queue as queues
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
+from dqueue._sync.family import Family
+from dqueue._sync.fetching import FamilyFetching, Fetching, QueueFetching
+from dqueue._sync.handlers import SyncHandlers
+from dqueue._sync.queue import Queue
+from dqueue._sync.settling import Settling
 from dqueue.consumer import worker_name
-from dqueue.family import Family
-from dqueue.fetching import FamilyFetching, Fetching, QueueFetching
 from dqueue.protocol import calls
 from dqueue.protocol.calls import Call
 from dqueue.protocol.message import Message, about
 from dqueue.protocol.options import LOST_WORKERS, Millis
-from dqueue.queue import Queue
-from dqueue.settling import Settling
 from dqueue.working.handlers import (
     Done,
-    Handlers,
-    Outcome,
     Park,
     Snooze,
     failure,
@@ -36,7 +35,7 @@ from dqueue.working.middleware import Middleware
 log = logging.getLogger("dqueue")
 
 
-class Worker(Handlers[Callable[[Message], Outcome]]):
+class Worker(SyncHandlers):
     """Handles the messages of a queue or of a family with `concurrency` threads.
 
     One of the idle threads fetches for all of them, and acks what is done in the same round trip. While handlers run, a

@@ -16,10 +16,10 @@
     asyncio.run(main())
 """
 
-from dqueue.asyncio.family import Family
-from dqueue.asyncio.queue import Queue
-from dqueue.asyncio.tasks import Job, Task, Tasks
-from dqueue.asyncio.worker import Worker
+from dqueue._async.family import Family
+from dqueue._async.queue import Queue
+from dqueue._async.tasks import Job, Task, Tasks
+from dqueue._async.worker import Worker
 from dqueue.connection import connect_asyncio as connect
 from dqueue.connection import connect_cluster_asyncio as connect_cluster
 

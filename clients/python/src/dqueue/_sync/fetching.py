@@ -4,9 +4,9 @@ import logging
 import threading
 from typing import Any
 
+from dqueue._sync.settling import Settling
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
-from dqueue.settling import Settling
 from dqueue.working.fetch_plan import Ack, Fetch, FetchPlan, acks, tokens
 from dqueue.working.handlers import Done
 from dqueue.working.leases import Timing
@@ -51,7 +51,7 @@ class Fetching:
 
 
 class QueueFetching(Fetching):
-    """Messages of a queue. One of the idle threads fetches for all (`dqueue.working.fetch_plan`)."""
+    """Messages of a queue. One of the idle threads fetches for all (`FetchPlan`)."""
 
     def __init__(self, loops: int, *shared: Any) -> None:
         super().__init__(*shared)
@@ -117,7 +117,7 @@ class QueueFetching(Fetching):
 
 
 class FamilyFetching(Fetching):
-    """Messages of a family, whose waiting connections all threads share (`dqueue.intake`)."""
+    """Messages of a family, whose waiting connections all threads share (`NodeConnections`)."""
 
     def next(self, done: Done | None) -> Message | None:
         if done is not None:

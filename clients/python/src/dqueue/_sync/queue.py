@@ -1,8 +1,9 @@
+# Generated from _async/queue.py by tools/async_to_sync.py. Change that file, and run the script.
 """A queue on the server, with a method for each command."""
 
 from typing import Any
 
-from dqueue.caller import Caller, listed, one, several
+from dqueue._sync.caller import Caller, listed, one, several
 from dqueue.protocol.client import Client
 from dqueue.protocol.options import Millis, Word, encode
 from dqueue.protocol.verbs import QueueVerbs
@@ -11,9 +12,9 @@ from dqueue.protocol.verbs import QueueVerbs
 class Queue(Caller):
     """One queue.
 
-    `client` is a redis-py client: `connect` makes a suitable one. `patience` is how long (ms) `send`
-    repeats itself while the connection is down. Making a Queue does not touch the server; every method is one command
-    and one round trip (`list` and `groups`: one a page).
+    `client` is a client of redis-py: `connect` makes a suitable one. `patience` is how long (ms) `send` repeats itself
+    while the connection is down. Making a Queue does not touch the server. Every method is one command and one round
+    trip, and `list`, `groups` and their like make one for each page.
     Errors of the server come as `redis.ResponseError`, lost connections as `redis.ConnectionError` or
     `redis.TimeoutError`.
     """

@@ -1,13 +1,13 @@
-"""Tells the server what became of messages. The twin of `dqueue.settling`."""
+"""Tells the server what became of messages."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from dqueue.asyncio.family import Family
-from dqueue.asyncio.queue import Queue
+from dqueue._async.family import Family
+from dqueue._async.queue import Queue
+from dqueue._async.runtime import Event, sleep
 from dqueue.protocol.calls import Call
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
@@ -20,7 +20,7 @@ log = logging.getLogger("dqueue")
 class Settling:
     """Runs commands, and repeats each if need be until the lease is over or the worker must end."""
 
-    def __init__(self, queue: Queue | Family, lease: int, stopping: asyncio.Event) -> None:
+    def __init__(self, queue: Queue | Family, lease: int, stopping: Event) -> None:
         self._queue = queue
         self._lease = lease
         self._stopping = stopping
@@ -49,4 +49,4 @@ class Settling:
                     return
             if self._stopping.is_set():
                 given_up = min(given_up, time.monotonic() + LAST_WORDS)
-            await asyncio.sleep(pause)
+            await sleep(pause)

@@ -1,11 +1,11 @@
-"""Runs calls, and makes coroutine methods of verbs. The twin of `dqueue.caller`."""
+"""Runs calls, and makes methods of verbs: what `Queue` and `Family` share."""
 
-import asyncio
 import functools
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from dqueue._async.runtime import sleep
 from dqueue.protocol.calls import Call, Page
 from dqueue.protocol.client import AsyncClient
 from dqueue.protocol.options import Millis, millis
@@ -35,7 +35,7 @@ class Caller:
             except Exception as error:
                 if not is_transient(error) or time.monotonic() + pause > deadline:
                     raise
-            await asyncio.sleep(pause)
+            await sleep(pause)
         raise AssertionError("pauses() does not end")
 
 

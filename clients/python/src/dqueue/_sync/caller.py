@@ -1,3 +1,4 @@
+# Generated from _async/caller.py by tools/async_to_sync.py. Change that file, and run the script.
 """Runs calls, and makes methods of verbs: what `Queue` and `Family` share."""
 
 import functools
@@ -5,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from dqueue._sync.runtime import sleep
 from dqueue.protocol.calls import Call, Page
 from dqueue.protocol.client import Client
 from dqueue.protocol.options import Millis, millis
@@ -34,7 +36,7 @@ class Caller:
             except Exception as error:
                 if not is_transient(error) or time.monotonic() + pause > deadline:
                     raise
-            time.sleep(pause)
+            sleep(pause)
         raise AssertionError("pauses() does not end")
 
 
@@ -77,7 +79,8 @@ def listed(verb: Callable[Concatenate[Any, P], Pages[T]]) -> Callable[Concatenat
             cursor: str | None = "0"
             while cursor is not None:
                 page: Page[T] = self._do(page_at(cursor))
-                yield from page.items
+                for record in page.items:
+                    yield record
                 cursor = page.cursor
 
     explain(method, verb)

@@ -1,28 +1,23 @@
-"""A family for asyncio. The twin of `dqueue.family`."""
+# Generated from _async/family.py by tools/async_to_sync.py. Change that file, and run the script.
+"""A family: one logical queue that is cut into partitions, which lie on the nodes of a cluster."""
 
 import builtins
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dqueue.asyncio.caller import Caller, listed, several
-from dqueue.asyncio.intake import Intake
-from dqueue.asyncio.queue import Queue
-from dqueue.nodes import nodes_of_asyncio
+from dqueue._sync.caller import Caller, listed, several
+from dqueue._sync.node_connections import NodeConnections
+from dqueue._sync.queue import Queue
+from dqueue._sync.runtime import Lock
+from dqueue.nodes import Nodes
 from dqueue.protocol import calls
 from dqueue.protocol.calls import Call
-from dqueue.protocol.client import AsyncClient, check_block, socket_timeout
+from dqueue.protocol.client import Client, check_block, socket_timeout
 from dqueue.protocol.family_verbs import FamilyVerbs
 from dqueue.protocol.message import Message
-from dqueue.protocol.options import (
-    Millis,
-    State,
-    millis,
-)
-from dqueue.protocol.records import (
-    Info,
-    added_up,
-)
+from dqueue.protocol.options import Millis, State, millis
+from dqueue.protocol.records import Info, added_up
 from dqueue.protocol.routing import Layout
 
 _LONGEST = 60_000
@@ -30,9 +25,21 @@ _LONGEST = 60_000
 
 
 class Family(Caller):
-    """One logical queue over `partitions` queues, for asyncio. It has what `dqueue.Family` has.
+    """One logical queue over `partitions` queues, a power of two. docs/families.md says how it works.
 
-    `client` is an asyncio client of a cluster (`connect_cluster`), or of one server.
+    `client` is a client of a cluster (`connect_cluster`), or of one server. Producers and consumers must give the same
+    name, and producers the same number of partitions. Consumers wait at all queues of the family, however many there
+    are, with one connection for each node.
+
+    The verbs are those of `Queue`. A verb that is about one message goes to the queue of its group, or, for a message
+    without a group, of its id: give `group` where the message has one. A verb that is about all messages goes to all
+    partitions. Messages are settled on the queue that delivered them, so `ack` and its like take messages, not receipts.
+
+    Order, GROUPCONCURRENCY, the settings of a group, batches and ids are about one queue, and so hold in a group. Limits
+    of a queue (RATE, MAXLEN, MAXRUNNING) hold in each partition.
+
+    `grown_from` is half of `partitions`, or None. While a family grows, `send` adds a message to the queue that its group
+    had before, as long as that has messages of the group. So groups keep their order.
     """
 
     verbs: FamilyVerbs
@@ -41,7 +48,7 @@ class Family(Caller):
         self,
         name: str,
         partitions: int,
-        client: AsyncClient,
+        client: Client,
         *,
         grown_from: int | None = None,
         patience: Millis = 10_000,
@@ -49,8 +56,10 @@ class Family(Caller):
         super().__init__(client, patience)
         self.layout = Layout(name, partitions, grown_from)
         self.verbs = FamilyVerbs(client, self.layout)
-        self._nodes = nodes_of_asyncio(client)
-        self._intakes: dict[tuple[object, ...], Intake] = {}
+        self._nodes = Nodes(client)
+        self._waiting: dict[tuple[object, ...], NodeConnections] = {}
+        """The waiting connections, by the options of the calls that share them."""
+        self._lock = Lock()
         self._rotation = itertools.count()
 
     def __repr__(self) -> str:
@@ -64,7 +73,7 @@ class Family(Caller):
         """Returns the queues of all partitions, in order."""
         return [Queue(self.client, key, patience=self.patience) for key in self.layout.keys()]
 
-    async def fetch(
+    def fetch(
         self,
         *,
         count: int = 1,
@@ -78,9 +87,9 @@ class Family(Caller):
         """DQ.NFETCH ... WITHMETA: acks the given messages, then takes up to `count` others of one queue. May return none.
 
         `block` waits that long (ms) for one, at all nodes. Calls with equal options share the waiting connections, also
-        from several tasks. `aclose` ends them.
+        from several threads. `close` ends them.
         """
-        await self.ack(*ack)
+        self.ack(*ack)
         options = {
             "count": count,
             "lease": lease,
@@ -89,38 +98,37 @@ class Family(Caller):
             "max_bytes": max_bytes,
         }
         if block is None:
-            return await self._poll(calls.family_fetch(self.layout.family, options))
+            return self._poll(calls.family_fetch(self.layout.family, options))
         check_block(self.client, millis(block))
         kind = (*options.values(), millis(block))
-        await self._known()
-        if kind not in self._intakes:
-            self._intakes[kind] = self._intake(options, millis(block))
-        intake = self._intakes[kind]
+        self._nodes.connect()
+        with self._lock:
+            if kind not in self._waiting:
+                self._waiting[kind] = self._node_connections(options, millis(block))
+            connections = self._waiting[kind]
         try:
-            return await intake.take(millis(block) / 1000)
+            return connections.take(millis(block) / 1000)
         except Exception:
-            # It has ended with this error. A later call begins anew.
-            self._intakes = {other: one for other, one in self._intakes.items() if one is not intake}
-            await intake.close()
+            # They have ended with this error. A later call begins anew.
+            with self._lock:
+                self._waiting = {other: one for other, one in self._waiting.items() if one is not connections}
+            connections.close()
             raise
 
-    async def _known(self) -> dict[str, Any]:
-        if self._nodes.is_cluster:
-            # The client of a cluster does not know any node before it is connected.
-            cluster: Any = self.client
-            await cluster.initialize()
-        return self._nodes.known()
+    def _known(self) -> builtins.list[Any]:
+        self._nodes.connect()
+        return list(self._nodes.known().values())
 
-    async def _poll(self, call: Call[builtins.list[Message]]) -> builtins.list[Message]:
-        nodes = list((await self._known()).values())
+    def _poll(self, call: Call[builtins.list[Message]]) -> builtins.list[Message]:
+        nodes = self._known()
         first = next(self._rotation)
         for number in range(len(nodes)):
-            reply = await nodes[(first + number) % len(nodes)].execute_command(*call.words)
+            reply = nodes[(first + number) % len(nodes)].execute_command(*call.words)
             if messages := call.read(reply):
                 return messages
         return []
 
-    def _intake(self, options: Mapping[str, object], block: int) -> Intake:
+    def _node_connections(self, options: Mapping[str, object], block: int) -> NodeConnections:
         # 0 waits for ever, but even then a call that has ended must be noticed.
         limit = socket_timeout(self.client)
         longest = block or _LONGEST if limit is None else min(block or _LONGEST, int(limit * 500))
@@ -128,26 +136,27 @@ class Family(Caller):
         def fetch(block: int | None) -> Call[builtins.list[Message]]:
             return calls.family_fetch(self.layout.family, {**options, "block": block})
 
-        return Intake(self.client, self._nodes, fetch, max(1, longest))
+        return NodeConnections(self.client, self._nodes, fetch, max(1, longest))
 
-    async def aclose(self) -> None:
-        """Ends waiting at the nodes, and gives back what comes until then. A later `fetch` begins anew.
+    def close(self) -> None:
+        """Ends waiting at the nodes, and gives back messages that arrive before that. A later `fetch` begins anew.
 
         It takes as long as one `block`. A Worker calls it when it ends.
         """
-        intakes, self._intakes = self._intakes, {}
-        for intake in intakes.values():
-            await intake.close()
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        for connections in waiting.values():
+            connections.close()
 
-    async def info(self) -> Info:
+    def info(self) -> Info:
         """DQ.NINFO of all nodes, added up: messages by state, queues, and waiting clients. Of ages, the highest."""
         call = calls.family_info(self.layout.family)
-        nodes = (await self._known()).values()
-        return added_up([call.read(await node.execute_command(*call.words)) for node in nodes])
+        nodes = self._known()
+        return added_up([call.read(node.execute_command(*call.words)) for node in nodes])
 
-    async def len(self, state: State | None = None) -> int:
+    def len(self, state: State | None = None) -> int:
         """Returns the number of pending and running messages, or of those in one state."""
-        info = await self.info()
+        info = self.info()
         states = (state,) if state else ("delayed", "ready", "blocked", "retry", "held", "running")
         return sum(int(info[one] or 0) for one in states)
 

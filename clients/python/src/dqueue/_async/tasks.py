@@ -1,17 +1,25 @@
 """Functions as tasks: a call is sent as a message, and a worker calls the function."""
 
-import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
-from dqueue.family import Family
+from dqueue._async.family import Family
+from dqueue._async.handlers import AsyncHandlers
+from dqueue._async.queue import Queue
+from dqueue._async.runtime import TAKES_COROUTINES, call
+from dqueue._async.worker import Worker
 from dqueue.protocol.message import Message
 from dqueue.protocol.options import Millis, ScheduleOptions, SendOptions, millis
 from dqueue.protocol.records import Record
-from dqueue.queue import Queue
-from dqueue.worker import Worker
 from dqueue.working.definition import (
     JSON,
     Definition,
@@ -19,30 +27,42 @@ from dqueue.working.definition import (
     Serializer,
     was_open,
 )
-from dqueue.working.handlers import Handlers, Outcome
+from dqueue.working.handlers import Outcome
 from dqueue.working.middleware import Context, Middleware
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C")  # asyncio only
 
 
-class Tasks(Handlers[Callable[[Message], Outcome]]):
+class Decorator(Protocol):
+    """Makes a function a task."""
+
+    @overload  # asyncio only
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> "Task[P, R, Coroutine[Any, Any, R]]": ...  # asyncio only
+
+    @overload  # asyncio only
+    def __call__(self, function: Callable[P, R], /) -> "Task[P, R, R]": ...
+
+
+class Tasks(AsyncHandlers):
     """The tasks of a queue or a family.
 
         tasks = Tasks(Queue(connect("redis://localhost"), "mails"), retries=5)
 
         @tasks.task
-        def welcome(name: str) -> str: ...
+        async def welcome(name: str) -> str: ...
 
-        welcome("ann")  # calls the function here
-        welcome.send("ann")  # a worker calls it
+        await welcome("ann")  # calls the function here
+        await welcome.send("ann")  # a worker calls it
 
     `options` are those with which all tasks are sent, unless a task or a send says otherwise. `serializer` writes the
     arguments and results: the module json, or another object with `dumps` and `loads`. `middleware` is entered around
     each send and each handler.
 
     `dq-worker module:tasks` runs them, or `tasks.worker(...).run()`. Handlers of plain messages can be added with
-    `handler`. A task may raise what a handler may raise, and return a `Follow`.
+    `handler`. A task may raise what a handler may raise, and return a `Follow`. For asyncio a task is a coroutine function,
+    or a plain function, which is called in a thread.
     """
 
     def __init__(
@@ -57,15 +77,16 @@ class Tasks(Handlers[Callable[[Message], Outcome]]):
         self.queue = queue
         self.serializer = serializer
         self.options = options
-        self._tasks: dict[str, Task[Any, Any]] = {}
+        self._tasks: dict[str, Task[Any, Any, Any]] = {}
+
+    @overload  # asyncio only
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> "Task[P, R, Coroutine[Any, Any, R]]": ...  # asyncio only
 
     @overload
-    def task(self, function: Callable[P, R], /) -> "Task[P, R]": ...
+    def task(self, function: Callable[P, R], /) -> "Task[P, R, R]": ...
 
     @overload
-    def task(
-        self, /, *, name: str | None = None, **options: Unpack[ScheduleOptions]
-    ) -> Callable[[Callable[P, R]], "Task[P, R]"]: ...
+    def task(self, /, *, name: str | None = None, **options: Unpack[ScheduleOptions]) -> Decorator: ...
 
     def task(self, function: Any = None, /, *, name: str | None = None, **options: Unpack[ScheduleOptions]) -> Any:
         """Makes a function a task. Its name is that of the function, and the TYPE of its messages.
@@ -76,30 +97,32 @@ class Tasks(Handlers[Callable[[Message], Outcome]]):
             return lambda function: self._add(function, name, options)
         return self._add(function, name, options)
 
-    def _add(self, function: Callable[P, R], name: str | None, options: ScheduleOptions) -> "Task[P, R]":
-        if inspect.iscoroutinefunction(function):
-            raise TypeError(f"{function.__name__} is a coroutine function: use dqueue.asyncio.Tasks for it")
-        definition: Definition[P, R] = Definition(
-            name or function.__name__, function, {**self.options, **options}, self.serializer
+    def _add(self, function: Callable[..., Any], name: str | None, options: ScheduleOptions) -> "Task[Any, Any, Any]":
+        definition: Definition[Any, Any] = Definition(
+            name or function.__name__,
+            function,
+            {**self.options, **options},
+            self.serializer,
+            takes_coroutines=TAKES_COROUTINES,
         )
         if definition.name in self._tasks:
             raise ValueError(f"there is a task {definition.name!r} already: give this one another name")
-        task = Task(self, definition)
+        task = Task[Any, Any, Any](self, definition)
         self._tasks[definition.name] = task
 
-        def handle(message: Message) -> Outcome:
+        async def handle(message: Message) -> Outcome:
             args, kwargs = definition.arguments(message)
-            outcome: Outcome = definition.outcome(function(*args, **kwargs))
+            outcome: Outcome = definition.outcome(await call(definition, args, kwargs))
             return outcome
 
         self.handler(definition.name)(handle)
         return task
 
-    def declare_schedules(self) -> None:
+    async def declare_schedules(self) -> None:
         """Makes or replaces the schedules of the tasks with `cron` or `every`. A worker does so when it begins."""
         for task in self._tasks.values():
             if task.definition.has_times():
-                task.schedule(**task.definition.timing)
+                await task.schedule(**task.definition.timing)
 
     def worker(
         self,
@@ -130,13 +153,13 @@ class Tasks(Handlers[Callable[[Message], Outcome]]):
         yield from super().around_work()
         yield self._declared()
 
-    @contextmanager
-    def _declared(self) -> Iterator[None]:
-        self.declare_schedules()
+    @asynccontextmanager
+    async def _declared(self) -> AsyncIterator[None]:
+        await self.declare_schedules()
         yield
 
 
-class Task(Generic[P, R]):
+class Task(Generic[P, R, C]):
     """A function of `Tasks`. Calling it calls the function; `send` has a worker call it."""
 
     def __init__(self, tasks: Tasks, definition: Definition[P, R], options: Mapping[str, Any] | None = None) -> None:
@@ -147,19 +170,19 @@ class Task(Generic[P, R]):
     def __repr__(self) -> str:
         return f"Task({self.definition.name!r})"
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        result: R = self.definition.function(*args, **kwargs)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
+        result: C = self.definition.function(*args, **kwargs)
         return result
 
-    def with_options(self, **options: Unpack[SendOptions]) -> "Task[P, R]":
+    def with_options(self, **options: Unpack[SendOptions]) -> "Task[P, R, C]":
         """Returns the task with other options of the message, such as `delay`. Its `send` is typed like the function."""
         return Task(self.tasks, self.definition, {**self.options, **options})
 
-    def send(self, *args: P.args, **kwargs: P.kwargs) -> "Job[R]":
+    async def send(self, *args: P.args, **kwargs: P.kwargs) -> "Job[R]":
         """Sends a call of the function. It is repeated while the connection is down, as in `Queue.send`."""
-        return self.send_with_options(args=args, kwargs=kwargs)
+        return await self.send_with_options(args=args, kwargs=kwargs)
 
-    def send_with_options(
+    async def send_with_options(
         self,
         *,
         args: Sequence[Any] = (),
@@ -176,11 +199,11 @@ class Task(Generic[P, R]):
             for middleware in self.tasks.middleware:
                 stack.enter_context(middleware.send(sending))
             given: Any = {**sending.options, "type": sending.type}
-            sent = queue.send(sending.payload, id=sending.id, replace=replace, **given)
+            sent = await queue.send(sending.payload, id=sending.id, replace=replace, **given)
         group = sending.options.get("group")
         return Job(queue, self.definition, sent or sending.id or "", group, sent is not None)
 
-    def schedule(
+    async def schedule(
         self,
         name: str | None = None,
         *,
@@ -195,7 +218,7 @@ class Task(Generic[P, R]):
         """
         queue = self.tasks.queue
         payload, given = self.definition.scheduled(queue, args, kwargs, {**self.options, **options})
-        return queue.schedule(name or self.definition.name, payload, **given)
+        return await queue.schedule(name or self.definition.name, payload, **given)
 
     def job(self, id: str, *, group: str | None = None) -> "Job[R]":
         """Returns the job of an id that was kept, to read its result. Of a family, give the group if it has one."""
@@ -205,7 +228,7 @@ class Task(Generic[P, R]):
 class Job(JobCalls[R]):
     """A call that was sent."""
 
-    def result(self, timeout: Millis = 60_000) -> R:
+    async def result(self, timeout: Millis = 60_000) -> R:
         """DQ.WAIT: waits until the task has ended. Returns what its function has returned.
 
         Raises TaskFailed if it is dead or cancelled, TimeoutError after that time, and LookupError if there is no
@@ -213,16 +236,16 @@ class Job(JobCalls[R]):
         """
         deadline = time.monotonic() + millis(timeout) / 1000
         while True:
-            ended = self.queue.wait(self.id, self._step(deadline), **self._where)
+            ended = await self.queue.wait(self.id, self._step(deadline), **self._where)
             if ended is not None:
                 return self.definition.result(self.id, ended)
-            self._check(self.record(), deadline)
+            self._check(await self.record(), deadline)
 
-    def record(self) -> Record | None:
+    async def record(self) -> Record | None:
         """DQ.GET: returns everything about the message, or None if there is no record of it."""
-        record: Record | None = self.queue.get(self.id, **self._where)
+        record: Record | None = await self.queue.get(self.id, **self._where)
         return record
 
-    def cancel(self) -> bool:
+    async def cancel(self) -> bool:
         """DQ.CANCEL: cancels it. Returns False if it had ended before, or is unknown."""
-        return was_open(self.queue.cancel(self.id, **self._where))
+        return was_open(await self.queue.cancel(self.id, **self._where))

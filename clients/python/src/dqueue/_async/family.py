@@ -2,15 +2,17 @@
 
 import builtins
 import itertools
-import threading
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from dqueue.caller import Caller, listed, several
-from dqueue.intake import Intake
-from dqueue.nodes import nodes_of
+from dqueue._async.caller import Caller, listed, several
+from dqueue._async.node_connections import NodeConnections
+from dqueue._async.queue import Queue
+from dqueue._async.runtime import Lock
+from dqueue.nodes import AsyncNodes
 from dqueue.protocol import calls
 from dqueue.protocol.calls import Call
-from dqueue.protocol.client import Client, check_block, socket_timeout
+from dqueue.protocol.client import AsyncClient, check_block, socket_timeout
 from dqueue.protocol.family_verbs import FamilyVerbs
 from dqueue.protocol.message import Message
 from dqueue.protocol.options import (
@@ -23,7 +25,6 @@ from dqueue.protocol.records import (
     added_up,
 )
 from dqueue.protocol.routing import Layout
-from dqueue.queue import Queue
 
 _LONGEST = 60_000
 """Milliseconds that one call waits at a node at most, if nothing else limits it."""
@@ -53,7 +54,7 @@ class Family(Caller):
         self,
         name: str,
         partitions: int,
-        client: Client,
+        client: AsyncClient,
         *,
         grown_from: int | None = None,
         patience: Millis = 10_000,
@@ -61,10 +62,11 @@ class Family(Caller):
         super().__init__(client, patience)
         self.layout = Layout(name, partitions, grown_from)
         self.verbs = FamilyVerbs(client, self.layout)
-        self._nodes = nodes_of(client)
-        self._intakes: dict[tuple[object, ...], Intake] = {}
+        self._nodes = AsyncNodes(client)
+        self._waiting: dict[tuple[object, ...], NodeConnections] = {}
+        """The waiting connections, by the options of the calls that share them."""
+        self._lock = Lock()
         self._rotation = itertools.count()
-        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Family({self.layout.family!r}, {self.layout.partitions})"
@@ -77,7 +79,7 @@ class Family(Caller):
         """Returns the queues of all partitions, in order."""
         return [Queue(self.client, key, patience=self.patience) for key in self.layout.keys()]
 
-    def fetch(
+    async def fetch(
         self,
         *,
         count: int = 1,
@@ -91,9 +93,9 @@ class Family(Caller):
         """DQ.NFETCH ... WITHMETA: acks the given messages, then takes up to `count` others of one queue. May return none.
 
         `block` waits that long (ms) for one, at all nodes. Calls with equal options share the waiting connections, also
-        from several threads. `close` ends them.
+        from several tasks. `aclose` ends them.
         """
-        self.ack(*ack)
+        await self.ack(*ack)
         options = {
             "count": count,
             "lease": lease,
@@ -102,32 +104,37 @@ class Family(Caller):
             "max_bytes": max_bytes,
         }
         if block is None:
-            return self._poll(calls.family_fetch(self.layout.family, options))
+            return await self._poll(calls.family_fetch(self.layout.family, options))
         check_block(self.client, millis(block))
         kind = (*options.values(), millis(block))
-        with self._lock:
-            if kind not in self._intakes:
-                self._intakes[kind] = self._intake(options, millis(block))
-            intake = self._intakes[kind]
+        await self._nodes.connect()
+        async with self._lock:
+            if kind not in self._waiting:
+                self._waiting[kind] = self._node_connections(options, millis(block))
+            connections = self._waiting[kind]
         try:
-            return intake.take(millis(block) / 1000)
+            return await connections.take(millis(block) / 1000)
         except Exception:
-            # It has ended with this error. A later call begins anew.
-            with self._lock:
-                self._intakes = {other: one for other, one in self._intakes.items() if one is not intake}
-            intake.close()
+            # They have ended with this error. A later call begins anew.
+            async with self._lock:
+                self._waiting = {other: one for other, one in self._waiting.items() if one is not connections}
+            await connections.close()
             raise
 
-    def _poll(self, call: Call[builtins.list[Message]]) -> builtins.list[Message]:
-        nodes = list(self._nodes.known().values())
+    async def _known(self) -> builtins.list[Any]:
+        await self._nodes.connect()
+        return list(self._nodes.known().values())
+
+    async def _poll(self, call: Call[builtins.list[Message]]) -> builtins.list[Message]:
+        nodes = await self._known()
         first = next(self._rotation)
         for number in range(len(nodes)):
-            reply = nodes[(first + number) % len(nodes)].execute_command(*call.words)
+            reply = await nodes[(first + number) % len(nodes)].execute_command(*call.words)
             if messages := call.read(reply):
                 return messages
         return []
 
-    def _intake(self, options: Mapping[str, object], block: int) -> Intake:
+    def _node_connections(self, options: Mapping[str, object], block: int) -> NodeConnections:
         # 0 waits for ever, but even then a call that has ended must be noticed.
         limit = socket_timeout(self.client)
         longest = block or _LONGEST if limit is None else min(block or _LONGEST, int(limit * 500))
@@ -135,26 +142,27 @@ class Family(Caller):
         def fetch(block: int | None) -> Call[builtins.list[Message]]:
             return calls.family_fetch(self.layout.family, {**options, "block": block})
 
-        return Intake(self.client, self._nodes, fetch, max(1, longest))
+        return NodeConnections(self.client, self._nodes, fetch, max(1, longest))
 
-    def close(self) -> None:
-        """Ends waiting at the nodes, and gives back what comes until then. A later `fetch` begins anew.
+    async def aclose(self) -> None:
+        """Ends waiting at the nodes, and gives back messages that arrive before that. A later `fetch` begins anew.
 
         It takes as long as one `block`. A Worker calls it when it ends.
         """
-        with self._lock:
-            intakes, self._intakes = self._intakes, {}
-        for intake in intakes.values():
-            intake.close()
+        async with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        for connections in waiting.values():
+            await connections.close()
 
-    def info(self) -> Info:
+    async def info(self) -> Info:
         """DQ.NINFO of all nodes, added up: messages by state, queues, and waiting clients. Of ages, the highest."""
         call = calls.family_info(self.layout.family)
-        return added_up([call.read(node.execute_command(*call.words)) for node in self._nodes.known().values()])
+        nodes = await self._known()
+        return added_up([call.read(await node.execute_command(*call.words)) for node in nodes])
 
-    def len(self, state: State | None = None) -> int:
+    async def len(self, state: State | None = None) -> int:
         """Returns the number of pending and running messages, or of those in one state."""
-        info = self.info()
+        info = await self.info()
         states = (state,) if state else ("delayed", "ready", "blocked", "retry", "held", "running")
         return sum(int(info[one] or 0) for one in states)
 
