@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the stated Rust version, rustfmt and clippy for every crate, and ruff (mistakes and import order, not style)
-# for all Python. Any finding fails.
+# Checks the stated Rust version, rustfmt and clippy for every crate, ruff (mistakes and import order, not style)
+# for all Python, and that what is generated is up to date. Any finding fails.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -36,5 +36,8 @@ done
 # Isolated, so that settings in a directory above the checkout have no effect. src/ has no Python, but ruff takes it
 # for a source root by default, and then its folders, such as redis, for packages.
 "$VENV/bin/ruff" check --isolated --no-cache --config 'src = ["."]' --select E4,E7,E9,F,I "${python_dirs[@]}"
+
+say "generated Python"
+"$VENV/bin/python" clients/python/tools/async_to_sync.py --check
 
 say "lint: clean"

@@ -124,7 +124,7 @@ def test_the_tar_is_complete_and_its_checksums_right(unpacked):
     assert {"libdq.so", "bin/dq", "redis.conf", "LICENSE", "README.md", "README.zh-CN.md", "CHANGELOG.md"} <= files
     assert {f"scripts/{tool}" for tool in TOOLS} <= files
     assert {"docs/commands.md", "docs/quickstart.md", "monitoring/alerts.yml"} <= files
-    assert {"clients/python/pyproject.toml", "clients/python/src/dqueue/worker.py"} <= files
+    assert {"clients/python/pyproject.toml", "clients/python/src/dqueue/_sync/worker.py"} <= files
     assert not [name for name in files if re.search(r"/\.|__pycache__|node_modules|egg-info", name)]
     assert set(sums(unpacked / "SHA256SUMS")) == files - {"SHA256SUMS"}
     assert all(checksum(unpacked / name) == value for name, value in sums(unpacked / "SHA256SUMS").items())
