@@ -29,6 +29,7 @@ from dqueue.working.definition import (
 )
 from dqueue.working.handlers import Outcome
 from dqueue.working.middleware import Context, Middleware
+from dqueue.working.options import WorkerOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -124,28 +125,9 @@ class Tasks(AsyncHandlers):
             if task.definition.has_times():
                 await task.schedule(**task.definition.timing)
 
-    def worker(
-        self,
-        *,
-        concurrency: int = 1,
-        consumer: str | None = None,
-        lease: Millis = 30_000,
-        block: Millis = 2_000,
-        grace: Millis = 20_000,
-        time_limit: Millis | None = None,
-        middleware: Sequence[Middleware] = (),
-    ) -> Worker:
+    def worker(self, **options: Unpack[WorkerOptions]) -> Worker:
         """Returns a worker for these tasks, with the options of `Worker`."""
-        worker = Worker(
-            self.queue,
-            concurrency=concurrency,
-            consumer=consumer,
-            lease=lease,
-            block=block,
-            grace=grace,
-            time_limit=time_limit,
-            middleware=middleware,
-        )
+        worker = Worker(self.queue, **options)
         worker.include(self)
         return worker
 

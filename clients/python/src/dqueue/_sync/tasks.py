@@ -17,6 +17,7 @@ from dqueue.protocol.records import Record
 from dqueue.working.definition import JSON, Definition, JobCalls, Serializer, was_open
 from dqueue.working.handlers import Outcome
 from dqueue.working.middleware import Context, Middleware
+from dqueue.working.options import WorkerOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -104,28 +105,9 @@ class Tasks(SyncHandlers):
             if task.definition.has_times():
                 task.schedule(**task.definition.timing)
 
-    def worker(
-        self,
-        *,
-        concurrency: int = 1,
-        consumer: str | None = None,
-        lease: Millis = 30_000,
-        block: Millis = 2_000,
-        grace: Millis = 20_000,
-        time_limit: Millis | None = None,
-        middleware: Sequence[Middleware] = (),
-    ) -> Worker:
+    def worker(self, **options: Unpack[WorkerOptions]) -> Worker:
         """Returns a worker for these tasks, with the options of `Worker`."""
-        worker = Worker(
-            self.queue,
-            concurrency=concurrency,
-            consumer=consumer,
-            lease=lease,
-            block=block,
-            grace=grace,
-            time_limit=time_limit,
-            middleware=middleware,
-        )
+        worker = Worker(self.queue, **options)
         worker.include(self)
         return worker
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
-from typing import Literal, Unpack
+from typing import Unpack
 
-from dqueue.protocol import calls
+from dqueue.protocol import calls, records
 from dqueue.protocol.calls import Call, Payload
-from dqueue.protocol.options import Millis, ScheduleOptions
-from dqueue.protocol.records import Schedule
+from dqueue.protocol.options import GroupOptions, LimitOptions, Millis, ScheduleOptions
 
 
 class ControlVerbs:
@@ -25,32 +23,17 @@ class ControlVerbs:
         """DQ.RESUME: ends a pause, or the hold of a group."""
         return calls.resume(self.key, group)
 
-    def set_group(
-        self,
-        group: str,
-        *,
-        weight: int | None = None,
-        concurrency: int | None = None,
-        rate: tuple[int, Millis] | Literal[0] | None = None,
-    ) -> Call[None]:
+    def set_group(self, group: str, **options: Unpack[GroupOptions]) -> Call[None]:
         """DQ.GROUPSET: changes settings of a group. Concurrency 0 and rate 0 restore those of the queue."""
-        options = {"weight": weight, "concurrency": concurrency, "rate": rate}
         return calls.set_group(self.key, group, options)
 
-    def limit(
-        self,
-        name: str,
-        *,
-        concurrency: int | None = None,
-        rates: Sequence[tuple[int, Millis]] = (),
-        weight: bool = False,
-    ) -> Call[None]:
+    def limit(self, name: str, **options: Unpack[LimitOptions]) -> Call[None]:
         """DQ.LIMIT: limits the messages that name it in `limits`. Without an option the limit is removed.
 
         `rates`: up to four times how much may begin in any window of this length. `concurrency`: how many may be leased,
         or with `weight` their costs. A name with `*` is a pattern, and each name that it matches is limited by itself.
         """
-        return calls.limit(self.key, name, {"concurrency": concurrency, "rates": rates, "weight": weight})
+        return calls.limit(self.key, name, options)
 
     # ---- schedules --------------------------------------------------------------------------------------------------
 
@@ -75,6 +58,6 @@ class ControlVerbs:
         """DQ.SCHEDULES RESUME: lets a schedule go on. What it has missed is skipped. Returns whether it exists."""
         return calls.pause_schedule(self.key, name, "RESUME")
 
-    def schedules(self) -> Call[builtins.list[Schedule]]:
+    def schedules(self) -> Call[builtins.list[records.Schedule]]:
         """DQ.SCHEDULES: returns all schedules."""
         return calls.schedules(self.key)

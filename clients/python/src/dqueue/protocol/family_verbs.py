@@ -7,29 +7,20 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, Literal, Unpack
 
-from dqueue.protocol import calls
+from dqueue.protocol import calls, records
 from dqueue.protocol.calls import Next, Payload, Signal
 from dqueue.protocol.message import Message, by_queue
 from dqueue.protocol.options import (
     Conditions,
+    GroupOptions,
     Instant,
+    LimitOptions,
     Millis,
-    Parking,
-    Pause,
+    NackOptions,
     QueueOptions,
     ScheduleOptions,
     SendOptions,
     State,
-)
-from dqueue.protocol.records import (
-    Batch,
-    Child,
-    Consumer,
-    Explanation,
-    Group,
-    Limit,
-    Record,
-    Schedule,
 )
 from dqueue.protocol.routing import Layout
 from dqueue.protocol.verbs import Pages, QueueVerbs, Steps, step
@@ -122,22 +113,11 @@ class FamilyVerbs:
         """
         return (yield from step(calls.ack_send(message.queue, message, following, result)))
 
-    def nack(
-        self,
-        *messages: Message,
-        delay: Millis | None = None,
-        error: str | None = None,
-        silent: bool = False,
-        park: Parking | None = None,
-        fatal: bool = False,
-        note: str | None = None,
-        pause: Pause | None = None,
-    ) -> Steps[int]:
+    def nack(self, *messages: Message, **options: Unpack[NackOptions]) -> Steps[int]:
         """DQ.NACK: fails messages, as `Queue.nack` does. Returns how many failed. The others had lost their lease."""
-        options = {"delay": delay, "error": error, "silent": silent, "park": park, "fatal": fatal, "note": note}
         count = 0
         for key, own in by_queue(messages).items():
-            count += yield from step(calls.nack(key, own, {**options, "pause": pause}))
+            count += yield from step(calls.nack(key, own, options))
         return count
 
     def touch(self, lease: Millis, *messages: Message, note: str | None = None) -> Steps[int]:
@@ -149,14 +129,14 @@ class FamilyVerbs:
 
     # ---- one message ------------------------------------------------------------------------------------------------
 
-    def get(self, id: str, *, group: str | None = None) -> Steps[Record | None]:
+    def get(self, id: str, *, group: str | None = None) -> Steps[records.Record | None]:
         """DQ.GET: returns everything about one message, or None if the id is unknown."""
         found = None
         for queue in self._homes(group, id):
             found = found or (yield from step(queue.get(id)))
         return found
 
-    def explain(self, id: str, *, group: str | None = None) -> Steps[Explanation | None]:
+    def explain(self, id: str, *, group: str | None = None) -> Steps[records.Explanation | None]:
         """DQ.EXPLAIN: says why a message is in its state. Returns None if the id is unknown."""
         found = None
         for queue in self._homes(group, id):
@@ -205,7 +185,7 @@ class FamilyVerbs:
 
     def list(
         self, state: State, *, group: str | None = None, type: str | None = None, rev: bool = False, count: int = 100
-    ) -> Pages[Record]:
+    ) -> Pages[records.Record]:
         """DQ.LIST: yields all records in a state, one queue after the other.
 
         A message that moves within the state meanwhile (`touch`, `reschedule`) may come twice or not at all.
@@ -213,7 +193,7 @@ class FamilyVerbs:
         for queue in self._of(group):
             yield from queue.list(state, group=group, type=type, rev=rev, count=count)
 
-    def find(self, state: State, *, count: int = 1000, **conditions: Unpack[Conditions]) -> Pages[Record]:
+    def find(self, state: State, *, count: int = 1000, **conditions: Unpack[Conditions]) -> Pages[records.Record]:
         """DQ.FIND: yields the records in a state to which all conditions apply, one queue after the other."""
         for queue in self._of(conditions.get("group")):
             yield from queue.find(state, count=count, **conditions)
@@ -239,9 +219,9 @@ class FamilyVerbs:
             changed += yield from queue.purge_found(state, count=count, **conditions)
         return changed
 
-    def peek(self, count: int = 1) -> Steps[builtins.list[Record]]:
+    def peek(self, count: int = 1) -> Steps[builtins.list[records.Record]]:
         """DQ.PEEK: returns up to `count` messages that can be delivered now, one queue after the other."""
-        found: builtins.list[Record] = []
+        found: builtins.list[records.Record] = []
         for queue in self._queues():
             if len(found) < count:
                 found += yield from step(queue.peek(count - len(found)))
@@ -261,24 +241,24 @@ class FamilyVerbs:
             count += yield from step(queue.purge(state=state, group=group))
         return count
 
-    def consumers(self) -> Steps[builtins.list[Consumer]]:
+    def consumers(self) -> Steps[builtins.list[records.Consumer]]:
         """DQ.CONSUMERS: returns the consumers of all queues. One that has fetched from several is there several times."""
-        found: builtins.list[Consumer] = []
+        found: builtins.list[records.Consumer] = []
         for queue in self._queues():
             found += yield from step(queue.consumers())
         return found
 
-    def batches(self, *, count: int = 100) -> Pages[Batch]:
+    def batches(self, *, count: int = 100) -> Pages[records.Batch]:
         """DQ.BATCHES: yields the open batches, one queue after the other. A batch is of one queue."""
         for queue in self._queues():
             yield from queue.batches(count=count)
 
-    def children(self, id: str, *, group: str | None = None, count: int = 100) -> Pages[Child]:
+    def children(self, id: str, *, group: str | None = None, count: int = 100) -> Pages[records.Child]:
         """DQ.CHILDREN: yields the children of a message, and what has become of them."""
         for queue in self._homes(group, id):
             yield from queue.children(id, count=count)
 
-    def limits(self, *, count: int = 100) -> Pages[Limit]:
+    def limits(self, *, count: int = 100) -> Pages[records.Limit]:
         """DQ.LIMITS: yields the limits with names, one queue after the other."""
         for queue in self._queues():
             yield from queue.limits(count=count)
@@ -287,7 +267,7 @@ class FamilyVerbs:
 
     def groups(
         self, *, state: Literal["ready", "running", "blocked", "paused", "held"] | None = None, count: int = 100
-    ) -> Pages[Group]:
+    ) -> Pages[records.Group]:
         """DQ.GROUPS: yields the groups that have messages, settings or a hold, one queue after the other."""
         for queue in self._queues():
             yield from queue.groups(state=state, count=count)
@@ -319,29 +299,15 @@ class FamilyVerbs:
         for queue in self._of(group):
             yield from step(queue.resume(group=group))
 
-    def set_group(
-        self,
-        group: str,
-        *,
-        weight: int | None = None,
-        concurrency: int | None = None,
-        rate: tuple[int, Millis] | Literal[0] | None = None,
-    ) -> Steps[None]:
+    def set_group(self, group: str, **options: Unpack[GroupOptions]) -> Steps[None]:
         """DQ.GROUPSET: changes settings of a group. Concurrency 0 and rate 0 restore those of the queue."""
         for queue in self._homes(group):
-            yield from step(queue.set_group(group, weight=weight, concurrency=concurrency, rate=rate))
+            yield from step(queue.set_group(group, **options))
 
-    def limit(
-        self,
-        name: str,
-        *,
-        concurrency: int | None = None,
-        rates: Sequence[tuple[int, Millis]] = (),
-        weight: bool = False,
-    ) -> Steps[None]:
+    def limit(self, name: str, **options: Unpack[LimitOptions]) -> Steps[None]:
         """DQ.LIMIT: limits the messages that name it in `limits`, in each queue by itself. Without an option it is removed."""
         for queue in self._queues():
-            yield from step(queue.limit(name, concurrency=concurrency, rates=rates, weight=weight))
+            yield from step(queue.limit(name, **options))
 
     # ---- schedules --------------------------------------------------------------------------------------------------
 
@@ -376,9 +342,9 @@ class FamilyVerbs:
             exists |= yield from step(queue.resume_schedule(name))
         return exists
 
-    def schedules(self) -> Steps[builtins.list[Schedule]]:
+    def schedules(self) -> Steps[builtins.list[records.Schedule]]:
         """DQ.SCHEDULES: returns the schedules of all queues."""
-        found: builtins.list[Schedule] = []
+        found: builtins.list[records.Schedule] = []
         for queue in self._queues():
             found += yield from step(queue.schedules())
         return found

@@ -136,6 +136,72 @@ class Conditions(TypedDict, total=False):
     """The last message comes first."""
 
 
+class FetchOptions(TypedDict, total=False):
+    """Options of a fetch. One that is left out or None has the value of the queue or of the server."""
+
+    count: int
+    """The most messages that it takes. The default is 1."""
+    block: Millis | None
+    """How long it waits for a message. It must be shorter than the socket timeout of the client."""
+    lease: Millis | None
+    """How long the messages are leased, at least 1 ms."""
+    consumer: str | None
+    """The name of the consumer for DQ.CONSUMERS."""
+    per_group: int | None
+    """The most messages of one group."""
+    max_bytes: int | None
+    """The most bytes of payloads. The first message may have more."""
+    bind: bool
+    """The leases end when the connection does."""
+    grace: Millis | None
+    """Only with `bind`: they end this long after the connection."""
+    token: str | bytes | None
+    """Only with `consumer`: if the reply was lost, the same call gives the same messages once more."""
+    no_ack: bool
+    """The messages are finished at once, and cannot be given back."""
+
+
+class NackOptions(TypedDict, total=False):
+    """How messages have failed, or are given back."""
+
+    delay: Millis | None
+    """They come again after this time. With `silent` that is no failure: they are snoozed."""
+    error: str | None
+    """What is kept of the failure."""
+    silent: bool
+    """They are given back as if they had not been delivered."""
+    park: Parking | None
+    """Only with `silent`: they are held until a signal comes, for this long at most, or without end (True)."""
+    fatal: bool
+    """They are dead at once."""
+    note: str | None
+    """It stays with them for their next attempt. "" removes it."""
+    pause: Pause | None
+    """Pauses their group or the queue in the same step, for example `("GROUP", 30_000)`."""
+
+
+class GroupOptions(TypedDict, total=False):
+    """Settings of a group. Concurrency 0 and rate 0 restore those of the queue."""
+
+    weight: int | None
+    """Its share of the deliveries."""
+    concurrency: int | None
+    """The most messages of it that may be leased."""
+    rate: tuple[int, Millis] | Literal[0] | None
+    """The most deliveries in any window of this length."""
+
+
+class LimitOptions(TypedDict, total=False):
+    """What a limit with a name allows."""
+
+    concurrency: int | None
+    """The most messages that may be leased, or with `weight` the sum of their costs."""
+    rates: Sequence[tuple[int, Millis]]
+    """Up to four times how much may begin in any window of this length."""
+    weight: bool
+    """`concurrency` is about the costs of the messages."""
+
+
 class QueueOptions(TypedDict, total=False):
     """Options of DQ.CREATE and DQ.ALTER. The command reference explains them."""
 

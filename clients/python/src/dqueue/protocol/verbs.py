@@ -13,31 +13,21 @@ from typing import Any, Literal, Protocol, TypeVar, Unpack
 
 from redis.exceptions import ResponseError
 
-from dqueue.protocol import calls
+from dqueue.protocol import calls, records
 from dqueue.protocol.calls import Call, Next, Page, Payload, Receipt, Signal
 from dqueue.protocol.client import check_block
 from dqueue.protocol.control_verbs import ControlVerbs
 from dqueue.protocol.message import Message
 from dqueue.protocol.options import (
     Conditions,
+    FetchOptions,
     Instant,
     Millis,
-    Parking,
-    Pause,
+    NackOptions,
     QueueOptions,
     SendOptions,
     State,
     millis,
-)
-from dqueue.protocol.records import (
-    Batch,
-    Child,
-    Consumer,
-    Explanation,
-    Group,
-    Info,
-    Limit,
-    Record,
 )
 
 T = TypeVar("T")
@@ -154,23 +144,15 @@ class QueueVerbs(ControlVerbs):
     def fetch(
         self,
         *,
-        count: int = 1,
-        block: Millis | None = None,
         ack: Sequence[Receipt] = (),
         results: Sequence[Payload] = (),
-        lease: Millis | None = None,
-        consumer: str | None = None,
         group: str | None = None,
-        per_group: int | None = None,
-        max_bytes: int | None = None,
-        bind: bool = False,
-        grace: Millis | None = None,
-        token: str | bytes | None = None,
-        no_ack: bool = False,
+        **options: Unpack[FetchOptions],
     ) -> Call[list[Message]]:
         """DQ.FETCH ... WITHMETA: acks the given messages, then takes up to `count` others. May return none.
 
-        `results` holds a result for each message of `ack`, in the same order, or nothing.
+        `results` holds a result for each message of `ack`, in the same order, or nothing. With `group` it takes messages
+        of that group only.
 
         `block` waits that long (ms) for one. It must be shorter than the client's socket timeout (ValueError), as a
         reply that nobody reads is a delivery lost until its lease is over.
@@ -178,55 +160,20 @@ class QueueVerbs(ControlVerbs):
         `token`, with `consumer`: if the reply was lost, the same call gives the same messages once more. With `bind` the
         leases end when the connection does, `grace` ms later.
         """
-        check_block(self.client, None if block is None else millis(block))
-        options = {
-            "count": count,
-            "block": block,
-            "lease": lease,
-            "consumer": consumer,
-            "group": group,
-            "per_group": per_group,
-            "max_bytes": max_bytes,
-            "bind": bind,
-            "grace": grace,
-            "token": token,
-            "no_ack": no_ack,
-        }
-        return calls.fetch(self.key, ack, results, options)
+        self._check_block(options)
+        return calls.fetch(self.key, ack, results, {"count": 1, **options, "group": group})
 
-    def fetch_first(
-        self,
-        others: Sequence[HasKey],
-        *,
-        count: int = 1,
-        block: Millis | None = None,
-        lease: Millis | None = None,
-        consumer: str | None = None,
-        per_group: int | None = None,
-        max_bytes: int | None = None,
-        bind: bool = False,
-        grace: Millis | None = None,
-        token: str | bytes | None = None,
-        no_ack: bool = False,
-    ) -> Call[list[Message]]:
+    def fetch_first(self, others: Sequence[HasKey], **options: Unpack[FetchOptions]) -> Call[list[Message]]:
         """DQ.MFETCH ... WITHMETA: takes messages of the first of several queues that can give: this one, then the others.
 
         `message.queue` says which it was. The options are those of `fetch`. In a cluster the queues must be in one slot.
         """
+        self._check_block(options)
+        return calls.fetch_first([self.key, *(other.key for other in others)], {"count": 1, **options})
+
+    def _check_block(self, options: FetchOptions) -> None:
+        block = options.get("block")
         check_block(self.client, None if block is None else millis(block))
-        options = {
-            "count": count,
-            "block": block,
-            "lease": lease,
-            "consumer": consumer,
-            "per_group": per_group,
-            "max_bytes": max_bytes,
-            "bind": bind,
-            "grace": grace,
-            "token": token,
-            "no_ack": no_ack,
-        }
-        return calls.fetch_first([self.key, *(other.key for other in others)], options)
 
     def ack(self, *receipts: Receipt, result: Payload | None = None, cost: int | None = None) -> Call[int]:
         """DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease.
@@ -245,17 +192,7 @@ class QueueVerbs(ControlVerbs):
         """
         return calls.ack_send(self.key, receipt, following, result)
 
-    def nack(
-        self,
-        *receipts: Receipt,
-        delay: Millis | None = None,
-        error: str | None = None,
-        silent: bool = False,
-        park: Parking | None = None,
-        fatal: bool = False,
-        note: str | None = None,
-        pause: Pause | None = None,
-    ) -> Call[int]:
+    def nack(self, *receipts: Receipt, **options: Unpack[NackOptions]) -> Call[int]:
         """DQ.NACK: fails messages. Returns how many failed. The others had lost their lease.
 
         `silent`: given back, as if it had not been delivered; with `delay` it is snoozed: delayed without a failure; with
@@ -263,8 +200,7 @@ class QueueVerbs(ControlVerbs):
         `fatal`: dead at once. `note` stays with the message for its next attempt; "" removes it. `pause`, for example
         `("GROUP", 30_000)`, pauses its group or the queue in the same step.
         """
-        options = {"delay": delay, "error": error, "silent": silent, "park": park, "fatal": fatal, "note": note}
-        return calls.nack(self.key, receipts, {**options, "pause": pause})
+        return calls.nack(self.key, receipts, options)
 
     def touch(self, lease: Millis, *receipts: Receipt, note: str | None = None) -> Call[int]:
         """DQ.TOUCH: makes leases end this long (at least 1 ms) from now. Returns how many do. The others were over.
@@ -275,13 +211,13 @@ class QueueVerbs(ControlVerbs):
 
     # ---- reading ----------------------------------------------------------------------------------------------------
 
-    def get(self, id: str) -> Call[Record | None]:
+    def get(self, id: str) -> Call[records.Record | None]:
         """DQ.GET: returns everything about one message, or None if the id is unknown."""
         return calls.get(self.key, id)
 
     def list(
         self, state: State, *, group: str | None = None, type: str | None = None, rev: bool = False, count: int = 100
-    ) -> Pages[Record]:
+    ) -> Pages[records.Record]:
         """DQ.LIST: yields all records in a state, in the order of that state. Fetches `count` of them at a time.
 
         A message that moves within the state meanwhile (`touch`, `reschedule`) may come twice or not at all.
@@ -289,7 +225,7 @@ class QueueVerbs(ControlVerbs):
         options = {"count": count, "group": group, "type": type, "rev": rev}
         return [lambda cursor: calls.listing(self.key, state, {"cursor": cursor, **options})]
 
-    def find(self, state: State, *, count: int = 1000, **conditions: Unpack[Conditions]) -> Pages[Record]:
+    def find(self, state: State, *, count: int = 1000, **conditions: Unpack[Conditions]) -> Pages[records.Record]:
         """DQ.FIND: yields the records in a state to which all conditions apply. A step examines `count` messages."""
         options = {"count": count, **conditions}
         return [lambda cursor: calls.find(self.key, state, {"cursor": cursor, **options})]
@@ -306,7 +242,7 @@ class QueueVerbs(ControlVerbs):
         """DQ.FIND DO PURGE: removes the messages in a state to which all conditions apply. Returns how many."""
         return all_changed(self.key, state, "PURGE", {"count": count, **conditions})
 
-    def peek(self, count: int = 1) -> Call[builtins.list[Record]]:
+    def peek(self, count: int = 1) -> Call[builtins.list[records.Record]]:
         """DQ.PEEK: returns the messages that `fetch` would take next, without taking them."""
         return calls.peek(self.key, count)
 
@@ -314,34 +250,34 @@ class QueueVerbs(ControlVerbs):
         """DQ.LEN: returns the number of pending and running messages, or of those in one state."""
         return calls.length(self.key, state)
 
-    def info(self) -> Call[Info]:
+    def info(self) -> Call[records.Info]:
         """DQ.INFO: returns states, options and counters, under the names of the command reference."""
         return calls.queue_info(self.key)
 
     def groups(
         self, *, state: Literal["ready", "running", "blocked", "paused", "held"] | None = None, count: int = 100
-    ) -> Pages[Group]:
+    ) -> Pages[records.Group]:
         """DQ.GROUPS: yields the groups that have messages, settings or a hold. Fetches `count` of them at a time."""
         options = {"count": count, "state": state}
         return [lambda cursor: calls.groups(self.key, {"cursor": cursor, **options})]
 
-    def batches(self, *, count: int = 100) -> Pages[Batch]:
+    def batches(self, *, count: int = 100) -> Pages[records.Batch]:
         """DQ.BATCHES: yields the open batches. Fetches `count` of them at a time."""
         return [lambda cursor: calls.batches(self.key, {"cursor": cursor, "count": count})]
 
-    def children(self, id: str, *, count: int = 100) -> Pages[Child]:
+    def children(self, id: str, *, count: int = 100) -> Pages[records.Child]:
         """DQ.CHILDREN: yields the children of a message, and what has become of them."""
         return [lambda cursor: calls.children(self.key, id, {"cursor": cursor, "count": count})]
 
-    def limits(self, *, count: int = 100) -> Pages[Limit]:
+    def limits(self, *, count: int = 100) -> Pages[records.Limit]:
         """DQ.LIMITS: yields the limits with names, and each name of which something is used."""
         return [lambda cursor: calls.limits(self.key, {"cursor": cursor, "count": count})]
 
-    def consumers(self) -> Call[builtins.list[Consumer]]:
+    def consumers(self) -> Call[builtins.list[records.Consumer]]:
         """DQ.CONSUMERS: returns the consumers that fetched under a name, and what they hold."""
         return calls.consumers(self.key)
 
-    def explain(self, id: str) -> Call[Explanation | None]:
+    def explain(self, id: str) -> Call[records.Explanation | None]:
         """DQ.EXPLAIN: returns why a message is in its state, or None for an unknown id."""
         return calls.explain(self.key, id)
 
@@ -386,6 +322,6 @@ class QueueVerbs(ControlVerbs):
 
     # ---- time -------------------------------------------------------------------------------------------------------
 
-    def tick(self, *, advance: Millis | None = None, to: Instant | None = None) -> Call[Info]:
+    def tick(self, *, advance: Millis | None = None, to: Instant | None = None) -> Call[records.Info]:
         """DQ.TICK: processes all that is due, or moves a manual clock by a span or to a time. Returns how much of each kind."""
         return calls.tick(self.key, {"advance": advance, "to": to})
