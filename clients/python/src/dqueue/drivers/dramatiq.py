@@ -104,7 +104,7 @@ class DqBroker(Broker):
         return Queue(self.client, f"{self.namespace}:{queue_name}")
 
     def held(self, queue_name: str) -> Held:
-        """Returns what a thread holds of a queue. It outlives a consumer, which a lost connection or a pause replaces."""
+        """Returns the messages of a queue that this thread holds. They outlive a consumer, which a lost connection or a pause replaces."""
         # Each worker has a thread for each queue.
         place = (queue_name, get_ident())
         if place not in self._held:
@@ -281,7 +281,7 @@ class DqConsumer(Consumer):
     def __next__(self) -> DqMessage | None:
         while True:
             try:
-                # What asks no server must not pass for an answer.
+                # `_calling` takes any return for an answer of the server, so it is called only if something is sent.
                 if self.queue.key not in self.broker.lasting.begun:
                     self._calling(self.broker.lasting.begin, self.queue.key)
                 if receipts := self.held.to_touch():

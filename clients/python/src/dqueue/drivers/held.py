@@ -1,4 +1,4 @@
-"""What a process of Dramatiq holds: leases that go on, and acks that are still to be sent."""
+"""The messages that a process of Dramatiq holds, with their leases and pending acks."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ class Held:
         self._receipts: set[int] = set()
         self.acks: AckBuffer[int] = AckBuffer()
         self.fetching = threading.Lock()
-        """For whoever fetches. A TOKEN repeats the last delivery of its consumer, so there is one fetch at a time."""
+        """Held during a fetch. A TOKEN repeats the last delivery of its consumer, so there is one fetch at a time."""
         self._changed = threading.Condition()
         self.is_waiting_for_room = False
         self._touched_at = time.monotonic()

@@ -11,7 +11,7 @@ from dqueue.working.lastwords import LastWords
 
 
 class PendingCalls:
-    """The commands of several threads that are on their way. Those that a stopping worker would wait too long for are cut off."""
+    """The commands of several threads that have no reply yet. If a stopping worker would wait too long for one, it is cut off."""
 
     def __init__(self, client: Any, last_words: LastWords) -> None:
         self._client = client

@@ -41,7 +41,7 @@ from dqueue.working.leases import pause
 logger = getLogger("dqueue.taskiq")
 
 FIRED = "@"
-"""Stands between the name of a schedule and the time in the id of a message that the server has sent."""
+"""Separates the name of the schedule from the time in the ids of scheduled messages."""
 
 
 class DqBroker(AsyncBroker):

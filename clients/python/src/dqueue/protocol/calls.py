@@ -1,7 +1,4 @@
-"""One function for each command: the words to send, and the function that reads the reply.
-
-`Queue` and `asyncio.Queue` differ only in how they wait for the reply, so what they share is here.
-"""
+"""One function for each command, which returns the words to send and the function that reads the reply."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -88,7 +85,7 @@ def alter(key: str, options: Mapping[str, Any]) -> Call[None]:
 
 
 def send(key: str, payload: Payload, id: str | None, replace: bool, options: Mapping[str, Any]) -> Call[str | None]:
-    """Always sends an id. Without one, a repetition after a lost reply would add the message twice."""
+    """Always sends an id, because without one a repetition after a lost reply would add the message twice."""
     own = str(uuid.uuid4())
     given = {"id": id or own, "replace": replace, **options}
 
@@ -199,14 +196,14 @@ class Signal:
 def ack_send(
     key: str, receipt: Receipt, following: Sequence[Next | Signal], result: Payload | None
 ) -> Call[list[str | bool | None] | None]:
-    line: list[Word] = ["DQ.ACKSEND", encode(key), *receipts([receipt]), *words({"result": result})]
+    command: list[Word] = ["DQ.ACKSEND", encode(key), *receipts([receipt]), *words({"result": result})]
     for one in following:
-        line += one.words(key)
+        command += one.words(key)
 
     def read(reply: Any) -> list[str | bool | None] | None:
         return None if reply is None else [bool(one) if isinstance(one, int) else maybe_text(one) for one in reply]
 
-    return Call(line, read)
+    return Call(command, read)
 
 
 def nack(key: str, given: Sequence[Receipt], options: Mapping[str, Any]) -> Call[int]:

@@ -1,4 +1,4 @@
-"""The verbs that steer a queue: pauses, settings of groups, limits, schedules. A part of `dqueue.protocol.verbs.QueueVerbs`."""
+"""The verbs for pauses, settings of groups, limits and schedules. They are a part of `QueueVerbs`."""
 
 from __future__ import annotations
 

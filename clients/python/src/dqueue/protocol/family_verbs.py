@@ -1,4 +1,4 @@
-"""The verbs of a family, each as the calls that it takes: what `Family` and `asyncio.Family` share."""
+"""The verbs of a family, each as the calls that it takes."""
 
 from __future__ import annotations
 

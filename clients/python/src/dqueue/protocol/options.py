@@ -100,15 +100,15 @@ class ScheduleOptions(SendOptions, total=False):
     start: Instant | None
     """The first time of `every`."""
     missed: Literal["SKIP", "ONCE", "ALL"] | None
-    """Which times are made up for after the server was down."""
+    """What becomes of the times at which the server was down: none, one or all of them are made up for."""
     overlap: Literal["QUEUE", "SKIP"] | None
     """Whether it is sent while the message of the last time has not ended."""
     until: Instant | None
     """It is not sent at times after this one."""
     times: int | None
-    """It ends after so many messages."""
+    """It ends after this number of messages."""
     jitter: Millis | None
-    """Each message is due up to so much later."""
+    """Each message is due up to this much later."""
 
 
 class Conditions(TypedDict, total=False):

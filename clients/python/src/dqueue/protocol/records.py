@@ -151,7 +151,7 @@ class Limit:
     running: int
     running_cost: int
     waiting: int
-    """Number of groups that wait in its line."""
+    """Number of groups that wait for room in it."""
     next_free: int | None
     """When a message of cost 1 can begin, in Unix ms. None if only the end of another one makes room."""
 

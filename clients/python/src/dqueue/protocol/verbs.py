@@ -1,6 +1,6 @@
-"""The verbs of a queue, each as the call or the calls that it takes: what `Queue` and `asyncio.Queue` share.
+"""The verbs of a queue, each as the call or the calls that it takes.
 
-Nothing here waits. `dqueue._sync.caller` and `dqueue._async.caller` run the calls, and turn these methods into theirs.
+Nothing here waits. The two modules `caller` run the calls, and make methods of `Queue` of these verbs.
 """
 
 from __future__ import annotations

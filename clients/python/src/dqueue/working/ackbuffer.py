@@ -9,10 +9,10 @@ from typing import Generic, TypeVar
 Ack = TypeVar("Ack")
 
 PATIENCE = 0.001
-"""Seconds that an ack waits for others at most."""
+"""The most seconds that an ack waits for others."""
 
 MANY, SOON = 8, 0.005
-"""So many acks in so many seconds come fast."""
+"""Acks come fast if there are MANY within SOON seconds."""
 
 
 class AckBuffer(Generic[Ack]):
@@ -50,7 +50,7 @@ class AckBuffer(Generic[Ack]):
             self._times.clear()
 
     def take(self) -> list[Ack]:
-        """Returns all that wait, for whoever sends them."""
+        """Returns the acks that wait. The caller sends them."""
         with self._lock:
             acks, self._acks = self._acks, []
         return acks

@@ -148,7 +148,7 @@ def given_up(record: Record | None, lost_workers: int) -> Reject | None:
 
 
 class Ended(Exception):
-    """A handler has ended by something that is no Exception, such as SystemExit. It is in `error`."""
+    """Says that a handler has ended by something that is no Exception, such as SystemExit. It is in `error`."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()

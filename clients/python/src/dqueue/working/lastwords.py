@@ -31,6 +31,7 @@ class LastWords:
 
     @property
     def left(self) -> float:
+        """Seconds that the next command may wait."""
         return max(self._left, SHORTEST)
 
     @property
@@ -39,10 +40,11 @@ class LastWords:
         return self.is_stopping and self._left <= 0
 
     def waited(self, seconds: float) -> None:
-        """A command has waited, or was waited with, and there was no reply."""
+        """Seconds have passed without a reply to a command, or before it was repeated."""
         if self.is_stopping:
             self._left -= seconds
 
     def answered(self) -> None:
+        """The server has replied, so the next command has all the time again."""
         if self._left != LAST_WORDS:
             self._left = LAST_WORDS

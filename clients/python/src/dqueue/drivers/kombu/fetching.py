@@ -152,7 +152,7 @@ class FetchingChannel(Older):
         return getattr(connection, "_sock", None) is not None and (self, self.client, "BRPOP") in known
 
     def _place(self, queues: Iterable[str]) -> tuple[Any, ...]:
-        """Returns what tells the queues of this channel from those of others."""
+        """Returns what identifies the queues of this channel."""
         client = self.connection.client
         place = (client.hostname, client.port, client.virtual_host, tuple(client.alt or ()))
         return (*place, frozenset(map(self.key, queues)))
@@ -172,7 +172,7 @@ class FetchingChannel(Older):
         super().close()
 
     def _has_error(self) -> bool:
-        """Returns whether an error of a connection is being handled, by whoever closes what belonged to it."""
+        """Returns whether the channel is being closed because of an error of its connection."""
         error = sys.exception()
         while error is not None and not isinstance(error, self.connection_errors):
             error = error.__context__
