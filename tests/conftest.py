@@ -1,6 +1,7 @@
 """Fixtures of the server tests. Which server and module: see tests/harness/server.py."""
 
 import itertools
+import os
 
 import pytest
 
@@ -43,10 +44,18 @@ def server(_shared):
     assert_clean(_shared.log()[before:])
 
 
-@pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
-def r(server, request):
-    """A redis-py client of the shared server, once over RESP2 and once over RESP3."""
-    return server.client(protocol=request.param)
+@pytest.fixture
+def protocol() -> int:
+    """The version of RESP that `r` speaks: 3, or what DQ_RESP says. What a queue does is the same over both, so a test
+    of that runs once. tests/commands/test_protocols.py holds the types of all replies over both, and a test that is
+    about types has `@pytest.mark.parametrize("protocol", [2, 3])`."""
+    return int(os.environ.get("DQ_RESP", 3))
+
+
+@pytest.fixture
+def r(server, protocol):
+    """A redis-py client of the shared server."""
+    return server.client(protocol=protocol)
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ KEPT = 4096
 START = 100
 
 
-@pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
-def q(server, key, request):
-    client = server.client(protocol=request.param)
-    return Manual(client, key, "LEASE", 1000, "RETRIES", -1, "BACKOFF", "FIXED", 0, "ERRORS", 3, start=START)
+@pytest.fixture
+def q(r, key):
+    return Manual(r, key, "LEASE", 1000, "RETRIES", -1, "BACKOFF", "FIXED", 0, "ERRORS", 3, start=START)
 
 
 def errors(q, id="m"):
