@@ -1,5 +1,5 @@
 """The documentation is true: every example marked redis-cli is run as printed, the pages for the first hour are followed as
-pasted, every link leads somewhere, and the Chinese pages show the commands of the English ones."""
+pasted, and every link leads somewhere. Names in the text: test_names_in_text.py. Chinese pages: test_translations.py."""
 
 import os
 import re
@@ -12,10 +12,8 @@ import pytest
 from tests.harness.server import ROOT, wait_for
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-# A Chinese page and the English one that it follows.
-TRANSLATED = [("README.md", "README.zh-CN.md"), ("docs/quickstart.md", "docs/quickstart.zh-CN.md")]
 # What a reader of the first hour pastes into redis-cli and into files.
-PASTED = [name for pair in TRANSLATED for name in pair]
+PASTED = ["README.md", "README.zh-CN.md", "docs/quickstart.md", "docs/quickstart.zh-CN.md"]
 FENCE = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 PLACEHOLDER = re.compile(r"<([a-z][a-z0-9]*)>")
@@ -203,40 +201,6 @@ def test_the_map_of_the_code_is_the_tree():
         assert not unnamed, unnamed
 
 
-# ---- names of files in the text
-
-CODE = (".rs", ".py", ".sh", ".php", ".ts", ".mjs", ".go", ".c", ".md", ".toml")
-NAME_OF_FILE = re.compile(r"`([\w.-]+(?:/[\w.-]+)*/?)`")
-# Files of a user's application and of other projects.
-FOREIGN = re.compile(r"config/|test_redis\.py$|tests/common\.py$|worker\.py$|tasks\.py$")
-
-
-def sources():
-    """The files of this repository, with / between their folders."""
-    git = shutil.which("git")
-    tracked = subprocess.run([git or "false", "ls-files"], cwd=ROOT, capture_output=True, text=True)
-    if tracked.returncode != 0:
-        pytest.skip("an archive of the sources is no repository")
-    return tracked.stdout.split()
-
-
-def test_files_that_are_named_in_the_text_exist():
-    """Every name of a file or folder in backticks, in pages and in comments, wholly or as the end of its path."""
-    files = [name for name in sources() if (ROOT / name).exists()]
-    parts = [name.split("/") for name in files]
-    known = {"/".join(words[a:b]) for words in parts for b in range(1, len(words) + 1) for a in range(b)}
-    folders = tuple({f"{words[0]}/" for words in parts if len(words) > 1})
-    missing = []
-    for name in files:
-        if not name.endswith((*CODE, "Makefile")) or "/golden/" in name:
-            continue
-        for named in NAME_OF_FILE.findall((ROOT / name).read_text()):
-            is_ours = named.endswith(CODE) or named.startswith(folders)
-            if is_ours and not FOREIGN.search(named) and named.rstrip("/") not in known:
-                missing.append(f"{name}: {named}")
-    assert not missing
-
-
 # ---- links
 
 
@@ -258,32 +222,7 @@ def test_links_lead_somewhere(path):
             assert anchor in anchors(target), f"{link}: no such heading"
 
 
-# ---- translations
-
-
-def commands(page):
-    """What a reader types, in order: the lines of every fenced block without their comments and what answers show."""
-    typed = []
-    for language, block in FENCE.findall(page):
-        for line in block.splitlines():
-            line = re.sub(r"\s+# .*", "", line)
-            if language in ("redis-cli", "redis") or re.search(r"\bDQ\.[A-Z]|^(make|redis-server|redis-cli|apt-get|echo|systemctl|python3|\.venv)\b", line):
-                typed.append(line.strip())
-    return typed
-
-
-@pytest.mark.parametrize("english, chinese", TRANSLATED, ids=lambda name: name)
-def test_translations_show_the_same_commands(english, chinese):
-    assert commands((ROOT / chinese).read_text()) == commands((ROOT / english).read_text())
-
-
-@pytest.mark.parametrize("english, chinese", TRANSLATED, ids=lambda name: name)
-def test_translations_have_the_same_sections(english, chinese):
-    def levels(name):
-        page = re.sub(FENCE, "", (ROOT / name).read_text())
-        return [len(mark) for mark in re.findall(r"^(#+) ", page, re.MULTILINE)]
-
-    assert levels(chinese) == levels(english)
+# ---- the README files
 
 
 def test_the_readme_is_short():
