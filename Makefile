@@ -58,7 +58,7 @@ test: ## set up and run every test: Rust, then pytest against a real server
 	@scripts/test.sh
 
 test-fresh: ## what a newcomer does, on bare Debian 12 and 13: FRESH_FLAGS=--help; needs root and debootstrap
-	@scripts/fresh.sh $(FRESH_FLAGS)
+	@scripts/install-tests/sources.sh $(FRESH_FLAGS)
 
 test-engines: ## the server tests on this and on other Redis and Valkey servers (ENGINES), got from Debian's archive
 	@scripts/engines.sh test $(ENGINES)
@@ -94,7 +94,8 @@ lint: ## rustfmt, clippy and ruff; any warning is an error
 	@scripts/lint.sh
 
 fmt: ## format the Rust sources
-	@scripts/fmt.sh
+	@scripts/setup.sh lint
+	@bash -ec '. scripts/lib/common.sh; for crate in . "$${PROGRAMS[@]}" "$${UNTESTED[@]}"; do cargo fmt --all --manifest-path "$$crate/Cargo.toml"; done'
 
 checker: ## groups under a minute of concurrent traffic, its history checked for lost, doubled and disordered messages
 	@scripts/python.sh tests.checker $(CHECKER_FLAGS)
@@ -141,7 +142,8 @@ bench-frameworks: ## Celery, Dramatiq and Laravel on dq beside their own transpo
 	@benches/frameworks/run.sh $(BENCH_FLAGS)
 
 bench-core: ## what the core costs without a server: Criterion benches; BENCH_FLAGS=--help
-	@scripts/bench-core.sh $(BENCH_FLAGS)
+	@scripts/setup.sh build
+	@bash -ec '. scripts/lib/common.sh; cargo bench --package dq-core-bench --benches "$${CARGO_FLAGS_LIST[@]}" -- $(BENCH_FLAGS)'
 
 bench-steps: ## the instructions of SEND, FETCH and ACK over 1 to a million groups; needs valgrind
 	@scripts/instructions.sh
@@ -160,13 +162,13 @@ bundle: ## only the bundles of `dq server`: tar.gz, wheels and npm packages with
 	@scripts/bundle.sh
 
 test-reproducible: ## build what make dist builds twice, in different folders, and compare the bytes: a quarter of an hour
-	@scripts/reproduce.sh
+	@scripts/install-tests/reproducible.sh
 
 test-packages: ## install what make dist has made on bare Debian 12 and 13 systems and try it; needs root and debootstrap
-	@scripts/fresh-package.sh
+	@scripts/install-tests/packages.sh
 
 test-bundle: ## from nothing to a message with pip, npm and tar.gz, on bare systems and as an ordinary user; needs root and debootstrap
-	@scripts/fresh-bundle.sh && scripts/fresh-musl.sh
+	@scripts/install-tests/bundles.sh && scripts/install-tests/bundles-musl.sh
 
 test-container: ## run the steps of packaging/container/Containerfile on bare Debian systems and try the images; needs root and debootstrap
-	@scripts/fresh_container.py
+	@scripts/install-tests/container.py

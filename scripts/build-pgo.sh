@@ -8,8 +8,8 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/lib.sh
-. scripts/release.sh
+. scripts/lib/common.sh
+. scripts/lib/reproducible.sh
 
 pgo=$TARGET/pgo
 profile=${PROFILE:-$pgo/profile.profdata}

@@ -4,7 +4,7 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/lib.sh
+. scripts/lib/common.sh
 
 scripts/setup.sh build
 module=$MODULE

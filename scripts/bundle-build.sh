@@ -1,5 +1,5 @@
 # shellcheck shell=bash Builds the three programs of a bundle: Valkey, the module and dq, for a processor and a libc.
-# scripts/bundle.sh sources it after lib.sh and release.sh.
+# scripts/bundle.sh sources it after lib/common.sh and lib/reproducible.sh.
 #
 # zig is the compiler of the C sources and the linker of all: it has the headers and stubs of every glibc, so programs
 # that are linked here run with an older one than this machine's, and it builds for musl and for arm64 as well.
@@ -50,7 +50,7 @@ engine_source() {
         work=$(mktemp -d)
         say "getting the sources of Valkey $version from Debian's archive"
         (
-            . scripts/apt.sh
+            . scripts/lib/apt.sh
             use_own_apt "$TARGET/bundle/apt" sid
             cd "$work" && apt-get -qq source --download-only "valkey=$version-*"
         ) >/dev/null || die "Debian's archive has no Valkey $version: ENGINE_SOURCE=/path/to/valkey-$version.tar.gz names its sources"

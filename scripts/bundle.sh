@@ -16,8 +16,8 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/lib.sh
-. scripts/release.sh
+. scripts/lib/common.sh
+. scripts/lib/reproducible.sh
 . scripts/bundle-build.sh
 
 read -ra ARCHES <<<"${ARCHES:-$(this_arch)}"

@@ -7,7 +7,7 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/lib.sh
+. scripts/lib/common.sh
 
 built=
 [ "${1:-}" != install ] || built=${DQ_CLI:-}

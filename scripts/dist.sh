@@ -11,7 +11,7 @@
 # signature SHA256SUMS.asc and the public key dq-release-key.asc.
 #
 # The output depends only on the commit, the tools and the counts, not on the folder or the time. PROFILE names the
-# counts of an earlier build, to repeat it. scripts/reproduce.sh tries that.
+# counts of an earlier build, to repeat it. scripts/install-tests/reproducible.sh tries that.
 #
 # With BUNDLE=yes scripts/bundle.sh adds the bundles of `dq server`, for ARCHES and for each libc of LIBCS.
 #
@@ -20,8 +20,8 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/lib.sh
-. scripts/release.sh
+. scripts/lib/common.sh
+. scripts/lib/reproducible.sh
 
 have dpkg-deb || die "dpkg-deb not found: the packages are built on Debian or a relative of it"
 have objcopy || die "objcopy not found: it takes the debug symbols out of what is packed; apt-get install binutils"
@@ -133,7 +133,7 @@ replace_section() {
 install_documents() {
     local unwanted=(-name '.?*' -o -name __pycache__ -o -name node_modules -o -name build -o -name '*.egg-info')
     local file mode
-    find README.md README.zh-CN.md CHANGELOG.md CONTRIBUTING.md SECURITY.md redis.conf docs monitoring examples clients \
+    find README.md README.zh-CN.md CHANGELOG.md CONTRIBUTING.md SECURITY.md redis.conf docs monitoring tools examples clients \
         \( "${unwanted[@]}" -o -path clients/python/tests -o -path clients/php/tests -o -name phpunit.xml.dist \
         -o -path clients/node/test -o -path clients/node/dist -o -name '*_test.go' -o -path clients/go/testdata -o -name debian.mod \) -prune -o -type f -print0 |
         while IFS= read -rd '' file; do
@@ -161,12 +161,11 @@ install_program() {
 build_tar() {
     local name=dq-$VERSION-linux-$ARCH
     local root=$work/$name
-    mkdir -p "$root/scripts"
+    mkdir -p "$root"
     install -m 755 "$work/stripped/libdq.so" "$root"
     install_program "$root"
     install_documents "$root" tar
     install -m 644 LICENSE "$root"
-    install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/scripts"
     install -D -m 644 packaging/systemd/redis-server.service.d.conf "$root/systemd/redis-server.service.d.conf"
     # redis.conf names the module relative to ./data/6379, the working directory of the server.
     replace_line "$root/redis.conf" 'loadmodule ../../target/release/libdq.so' 'loadmodule ../../libdq.so'
@@ -207,7 +206,7 @@ build_deb() {
     install -D -m 755 "$work/stripped/libdq.so" "$root/usr/lib/redis/modules/libdq.so"
     install_program "$root/usr"
     find "$root/usr/share/man" -type f -exec gzip -9n {} +
-    install -m 755 scripts/dq_exporter.py scripts/migrate_delayqueue.py "$root/usr/share/$PACKAGE"
+    install -m 755 monitoring/dq_exporter.py tools/migrate_delayqueue.py "$root/usr/share/$PACKAGE"
     local service
     for service in dq-exporter dq-web; do
         install -D -m 644 "packaging/systemd/$service.service" "$root/lib/systemd/system/$service.service"
@@ -215,7 +214,9 @@ build_deb() {
         install -D -m 600 "packaging/systemd/$service.default" "$root/etc/default/$service"
     done
     install_documents "$doc" deb
-    ln -s "../../$PACKAGE" "$doc/scripts"
+    # The pages link to the programs, which are installed once.
+    ln -sf "../../../$PACKAGE/dq_exporter.py" "$doc/monitoring/dq_exporter.py"
+    ln -sf "../../../$PACKAGE/migrate_delayqueue.py" "$doc/tools/migrate_delayqueue.py"
     gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
 
     {

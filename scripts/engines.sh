@@ -10,8 +10,8 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/lib.sh
-. scripts/apt.sh
+. scripts/lib/common.sh
+. scripts/lib/apt.sh
 
 CACHE=$(absolute "${DQ_ENGINES:-${XDG_CACHE_HOME:-$HOME/.cache}/dq-engines}")
 

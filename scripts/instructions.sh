@@ -6,7 +6,7 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/lib.sh
+. scripts/lib/common.sh
 
 have valgrind || die "counting instructions needs valgrind: apt-get install valgrind"
 need_rust

@@ -4,7 +4,7 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/lib.sh
+. scripts/lib/common.sh
 
 scripts/setup.sh build lint
 
@@ -30,7 +30,7 @@ done
 
 say "ruff"
 python_dirs=()
-for dir in tests examples benches clients scripts; do
+for dir in tests examples benches clients scripts monitoring tools; do
     [ -d "$dir" ] && python_dirs+=("$dir")
 done
 # Isolated, so that settings in a directory above the checkout have no effect. src/ has no Python, but ruff takes it

@@ -7,7 +7,7 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/lib.sh
+. scripts/lib/common.sh
 
 scripts/setup.sh build
 cargo +nightly --version >/dev/null 2>&1 || die "Miri needs a nightly Rust: rustup toolchain install nightly"

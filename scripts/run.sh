@@ -8,7 +8,7 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/lib.sh
+. scripts/lib/common.sh
 
 PORT=${PORT:-6379}
 DATA=$(absolute "${DATA:-data/$PORT}")

@@ -7,7 +7,7 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/lib.sh
+. scripts/lib/common.sh
 
 need_rust
 stated=$(rust_needed)

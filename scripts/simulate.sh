@@ -4,7 +4,7 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/lib.sh
+. scripts/lib/common.sh
 
 need_rust
 cargo build --package dq-simulation --profile checked --quiet "${CARGO_FLAGS_LIST[@]}"

@@ -6,7 +6,7 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/lib.sh
+. scripts/lib/common.sh
 
 scripts/setup.sh build server tests
 scripts/build.sh --checked

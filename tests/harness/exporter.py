@@ -1,4 +1,4 @@
-"""scripts/dq_exporter.py, running, and what it serves."""
+"""monitoring/dq_exporter.py, running, and what it serves."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ class Exporter:
     def __init__(self, server, *options):
         self.port = free_port()
         words = ["--redis", f"redis://127.0.0.1:{server.port}", "--listen", f"127.0.0.1:{self.port}", *options]
-        script = ROOT / "scripts" / "dq_exporter.py"
+        script = ROOT / "monitoring" / "dq_exporter.py"
         self.process = subprocess.Popen([sys.executable, script, *words], stderr=subprocess.PIPE, text=True)
         assert "serving" in self.process.stderr.readline()
 

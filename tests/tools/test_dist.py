@@ -122,13 +122,13 @@ def test_file_names_carry_version_and_architecture(dist):
 def test_the_tar_is_complete_and_its_checksums_right(unpacked):
     files = {str(file.relative_to(unpacked)) for file in unpacked.rglob("*") if file.is_file()}
     assert {"libdq.so", "bin/dq", "redis.conf", "LICENSE", "README.md", "README.zh-CN.md", "CHANGELOG.md"} <= files
-    assert {f"scripts/{tool}" for tool in TOOLS} <= files
+    assert {"monitoring/dq_exporter.py", "tools/migrate_delayqueue.py"} <= files
     assert {"docs/commands.md", "docs/quickstart.md", "monitoring/alerts.yml"} <= files
     assert {"clients/python/pyproject.toml", "clients/python/src/dqueue/_sync/worker.py"} <= files
     assert not [name for name in files if re.search(r"/\.|__pycache__|node_modules|egg-info", name)]
     assert set(sums(unpacked / "SHA256SUMS")) == files - {"SHA256SUMS"}
     assert all(checksum(unpacked / name) == value for name, value in sums(unpacked / "SHA256SUMS").items())
-    assert all(os.access(unpacked / name, os.X_OK) for name in ("libdq.so", "bin/dq", "scripts/dq_exporter.py"))
+    assert all(os.access(unpacked / name, os.X_OK) for name in ("libdq.so", "bin/dq", "monitoring/dq_exporter.py"))
 
 
 def test_links_in_the_tar_lead_somewhere(unpacked):
@@ -175,7 +175,7 @@ def test_the_packed_program_runs(unpacked):
 
 
 # What the units of the servers' packages say about it: Debian 12 (redis-server 7.0.15-1~deb12u10), Debian 13
-# (redis-server 8.0.2-3, valkey-server 8.1.1). `scripts/fresh-package.sh` reads the real ones.
+# (redis-server 8.0.2-3, valkey-server 8.1.1). `scripts/install-tests/packages.sh` reads the real ones.
 EXEC_PATHS = ("/usr/bin/redis-server", "/usr/lib", "/lib")
 
 

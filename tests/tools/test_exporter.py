@@ -134,7 +134,7 @@ def test_the_password_can_be_in_a_file(exporter, client, server, tmp_path):
         url = f"redis://watcher@127.0.0.1:{server.port}"
         assert exporter("--redis", url, "--password-file", str(secret)).metrics()["dq_up", ()] == 1
         secret.chmod(0o602)
-        script = [sys.executable, ROOT / "scripts/dq_exporter.py", "--password-file", secret]
+        script = [sys.executable, ROOT / "monitoring/dq_exporter.py", "--password-file", secret]
         refused = subprocess.run(script, capture_output=True, text=True, timeout=60)
         assert refused.returncode == 1 and "everybody may change this file" in refused.stderr
     finally:

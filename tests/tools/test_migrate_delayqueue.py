@@ -12,7 +12,7 @@ import pytest
 from tests.harness.replies import as_map, msgs
 from tests.harness.server import ROOT, now_ms, wait_for
 
-SCRIPT = ROOT / "scripts" / "migrate_delayqueue.py"
+SCRIPT = ROOT / "tools" / "migrate_delayqueue.py"
 
 
 class Library:

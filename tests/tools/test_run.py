@@ -265,7 +265,7 @@ SYSTEMS = {
 def greeting(name, manager):
     """What any script says first on such a system."""
     script = (
-        f"unset DQ_GREETED; have() {{ false; }}; say() {{ echo \"$*\"; }}; . scripts/packages.sh; system_name() {{ echo '{name}'; }}; "
+        f"unset DQ_GREETED; have() {{ false; }}; say() {{ echo \"$*\"; }}; . scripts/lib/packages.sh; system_name() {{ echo '{name}'; }}; "
         f"manager() {{ echo {manager}; }}; greet; greet"
     )
     return subprocess.run(["bash", "-euc", script], cwd=ROOT, check=True, capture_output=True, text=True).stdout

@@ -17,12 +17,12 @@ PACKAGES = (
 VERSIONS = "php-cli php-redis php-predis php-illuminate-queue php-symfony-messenger"
 PARTS = ["client", "laravel", "symfony"]
 
-# Bash, with the functions of scripts/fresh-root.sh: makes the system, once, and prints where it is.
+# Bash, with the functions of scripts/lib/bare-system.sh: makes the system, once, and prints where it is.
 MAKE = """
 set -euo pipefail
-. scripts/lib.sh
-. scripts/release.sh
-. scripts/fresh-root.sh
+. scripts/lib/common.sh
+. scripts/lib/reproducible.sh
+. scripts/lib/bare-system.sh
 root=$FRESH/{release}-php
 if [ ! -e "$root/installed" ]; then
     root=$(fresh_root {release} php)

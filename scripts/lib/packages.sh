@@ -1,4 +1,4 @@
-# shellcheck shell=bash The names of this system's packages. lib.sh sources it. dq is tested on Debian 12 and 13, where
+# shellcheck shell=bash The names of this system's packages. common.sh sources it. dq is tested on Debian 12 and 13, where
 # scripts/setup.sh installs missing packages. On other systems, the first line that a script prints says what works and
 # what to install.
 

@@ -2,8 +2,8 @@
 """Moves the live messages of a queue of the Go library HDT3213/delayqueue into a DQ queue.
 
     python3 -m venv .venv && .venv/bin/pip install 'redis>=5'
-    .venv/bin/python scripts/migrate_delayqueue.py --from redis://old:6379 --queue orders --to redis://new:6379 --key orders --dry-run
-    .venv/bin/python scripts/migrate_delayqueue.py --from redis://old:6379 --queue orders --to redis://new:6379 --key orders
+    .venv/bin/python tools/migrate_delayqueue.py --from redis://old:6379 --queue orders --to redis://new:6379 --key orders --dry-run
+    .venv/bin/python tools/migrate_delayqueue.py --from redis://old:6379 --queue orders --to redis://new:6379 --key orders
 
 Stop the library's consumers first; producers may go on until they are switched over, then run this once more.
 

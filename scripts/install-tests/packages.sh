@@ -2,15 +2,15 @@
 # Tests the packages of `make dist` on minimal Debian systems without a compiler, as the documentation describes:
 # installs the package with apt-get, and unpacks the tar.gz. A message must go through a queue, and `dq` must show it.
 #
-#   scripts/fresh-package.sh [RELEASE...]      default: bookworm trixie
+#   scripts/install-tests/packages.sh [RELEASE...]      default: bookworm trixie
 #
 # ARCH names the processor (amd64, arm64; default: this machine's). Another one is emulated by qemu-user-static.
 
 set -euo pipefail
-cd "$(dirname "$0")/.."
-. scripts/lib.sh
-. scripts/release.sh
-. scripts/fresh-root.sh
+cd "$(dirname "$0")/../.."
+. scripts/lib/common.sh
+. scripts/lib/reproducible.sh
+. scripts/lib/bare-system.sh
 
 DIST=${DIST:-dist}
 PORT=${PORT:-7390}

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tests what a new user would do, on minimal Debian systems (scripts/fresh-root.sh). They have the files of this commit
+# Tests what a new user would do, on minimal Debian systems (scripts/lib/bare-system.sh). They have the files of this commit
 # without git, make, and from some step on Rust. Everything else must be installed by make. Needs root, for chroot and
 # mounts.
 #
-#   scripts/fresh.sh [--short] [--optional] [RELEASE...]      default: bookworm trixie
+#   scripts/install-tests/sources.sh [--short] [--optional] [RELEASE...]      default: bookworm trixie
 #
 #   --short       skips `make test`
 #   --optional    also runs `make setup-optional`, and `make test` again with the tests that were skipped without it
@@ -12,10 +12,10 @@
 # Cargo.toml if rustup can provide it.
 
 set -euo pipefail
-cd "$(dirname "$0")/.."
-. scripts/lib.sh
-. scripts/release.sh
-. scripts/fresh-root.sh
+cd "$(dirname "$0")/../.."
+. scripts/lib/common.sh
+. scripts/lib/reproducible.sh
+. scripts/lib/bare-system.sh
 
 # ---- the system
 

@@ -2,7 +2,7 @@
 """Serves the figures of dq queues to Prometheus.
 
     python3 -m venv .venv && .venv/bin/pip install redis prometheus-client
-    .venv/bin/python scripts/dq_exporter.py --redis redis://127.0.0.1:6379 --listen 127.0.0.1:9122
+    .venv/bin/python monitoring/dq_exporter.py --redis redis://127.0.0.1:6379 --listen 127.0.0.1:9122
 
 On Debian the packages python3-redis and python3-prometheus-client are enough, without a virtual environment.
 

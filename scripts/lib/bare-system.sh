@@ -1,5 +1,5 @@
 # shellcheck shell=bash Functions for minimal Debian systems (debootstrap's minbase), to test what a new user would do.
-# Other scripts source it after lib.sh and release.sh.
+# Other scripts source it after common.sh and reproducible.sh.
 
 # The minimal systems are kept here between runs. The tests run in copies of them.
 FRESH=${FRESH:-/var/tmp/dq-fresh}

@@ -1,5 +1,5 @@
 # shellcheck shell=bash Builds that others can repeat: the output depends only on the commit, the compiler and the profile,
-# not on the folder. Other scripts source it after lib.sh.
+# not on the folder. Other scripts source it after common.sh.
 
 # This machine's processor as Debian names it.
 this_arch() {

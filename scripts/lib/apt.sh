@@ -1,4 +1,4 @@
-# shellcheck shell=bash Debian's archive through an apt of our own. Other scripts source it after lib.sh.
+# shellcheck shell=bash Debian's archive through an apt of our own. Other scripts source it after common.sh.
 
 ARCHIVE=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg

@@ -4,8 +4,8 @@
 # reached from everywhere. Needs root, for chroot.
 
 set -euo pipefail
-cd "$(dirname "$0")/.."
-. scripts/lib.sh
+cd "$(dirname "$0")/../.."
+. scripts/lib/common.sh
 
 DIST=$(absolute "${DIST:-dist}")
 VERSION=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)

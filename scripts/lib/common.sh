@@ -138,5 +138,5 @@ lock_file() {
     fi
 }
 
-. scripts/packages.sh
+. scripts/lib/packages.sh
 greet

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Runs the steps of packaging/container/Containerfile on minimal Debian systems, without a container engine.
 
-Each stage gets a system of its own (scripts/fresh-root.sh), with the files of this commit as the context. Then the server
+Each stage gets a system of its own (scripts/lib/bare-system.sh), with the files of this commit as the context. Then the server
 and the exporter are started with their own commands and users, in a network of their own, and their health checks are run.
 A message must go through a queue, and the exporter must show it. Needs root, debootstrap, ip and git.
 
-    scripts/fresh_container.py [--release bookworm]      default: the release that the Containerfile names
+    scripts/install-tests/container.py [--release bookworm]      default: the release that the Containerfile names
 """
 
 import argparse
@@ -20,7 +20,7 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "packaging/container/Containerfile"
 NETWORK = "dq-container"
 # Set in the image of Rust's own; here the machine's Rust is mounted.
@@ -32,8 +32,8 @@ def say(text):
 
 
 def shell(script, **options):
-    """Runs lines of bash with the functions of fresh-root.sh."""
-    lines = f". scripts/lib.sh; . scripts/release.sh; . scripts/fresh-root.sh; {script}"
+    """Runs lines of bash with the functions of bare-system.sh."""
+    lines = f". scripts/lib/common.sh; . scripts/lib/reproducible.sh; . scripts/lib/bare-system.sh; {script}"
     return subprocess.run(["bash", "-euo", "pipefail", "-c", lines], cwd=ROOT, check=True, text=True, **options)
 
 

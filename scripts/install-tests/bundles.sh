@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # Measures how long it takes from nothing to a message that is delivered, with each bundle of `make bundle`, on minimal
-# Debian systems (scripts/fresh-root.sh), as an ordinary user without a network: all files are local.
+# Debian systems (scripts/lib/bare-system.sh), as an ordinary user without a network: all files are local.
 #
-#   scripts/fresh-bundle.sh [RELEASE...]      default: bullseye bookworm trixie
+#   scripts/install-tests/bundles.sh [RELEASE...]      default: bullseye bookworm trixie
 #
 # The systems have Python with its venv, and Node with npm, where those are under test, and no compiler and no server. They
-# need root, debootstrap and ip (iproute2). The bundle for musl is tried by scripts/fresh-musl.sh.
+# need root, debootstrap and ip (iproute2). The bundle for musl is tried by scripts/install-tests/bundles-musl.sh.
 #
 # LIMIT (30) is how many seconds each may take. DIST names the directory of the bundles.
 
 set -euo pipefail
-cd "$(dirname "$0")/.."
-. scripts/lib.sh
-. scripts/release.sh
-. scripts/fresh-root.sh
+cd "$(dirname "$0")/../.."
+. scripts/lib/common.sh
+. scripts/lib/reproducible.sh
+. scripts/lib/bare-system.sh
 
 DIST=$(absolute "${DIST:-dist}")
 LIMIT=${LIMIT:-30}

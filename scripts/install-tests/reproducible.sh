@@ -7,8 +7,8 @@
 # the files of the first build.
 
 set -euo pipefail
-cd "$(dirname "$0")/.."
-. scripts/lib.sh
+cd "$(dirname "$0")/../.."
+. scripts/lib/common.sh
 
 have git || die "git not found: it clones the sources"
 [ -z "$(git status --porcelain)" ] || say "what is not committed is not built"
