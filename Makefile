@@ -24,7 +24,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-versions test-faults test-celery test-asan miri lint fmt checker torture torture-pipeline load load-tenants soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-versions test-faults test-celery test-protocol test-asan miri lint audit fmt checker torture torture-pipeline load load-tenants soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,14 +84,20 @@ test-faults: ## workers of every driver under every fault, at each moment of the
 test-celery: ## the suites of kombu, Celery and Dramatiq with dq:// and redis://, an hour; what fails with dq:// only is listed
 	@scripts/setup.sh build server tests optional && scripts/python.sh tests.drivers $(DRIVER_FLAGS)
 
+test-protocol: ## the server tests over RESP2; make test runs those of what a queue does over RESP3
+	@DQ_RESP=2 BUILD=--checked scripts/python.sh pytest -q -n 4 --dist loadfile tests/commands tests/groups tests/blocking tests/hostile
+
 test-asan: ## the server tests with module and server under AddressSanitizer; needs nightly Rust
 	@scripts/asan.sh
 
 miri: ## the Rust tests of the core under Miri, minutes; needs nightly Rust
 	@scripts/miri.sh
 
-lint: ## rustfmt, clippy and ruff; any warning is an error
+lint: ## subjects of commits, layers, rustfmt, clippy, dependencies, ruff; any warning is an error
 	@scripts/lint.sh
+
+audit: ## known holes in the dependencies; gets the list of them from GitHub
+	@scripts/setup.sh lint && scripts/deny.sh advisories
 
 fmt: ## format the Rust sources
 	@scripts/setup.sh lint

