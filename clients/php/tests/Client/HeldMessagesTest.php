@@ -7,35 +7,12 @@ namespace Dq\Tests\Client;
 use Dq\Next;
 use Dq\Queue;
 use Dq\Signal;
-use Dq\Tests\Server;
-use Dq\UrlClient;
 use PHPUnit\Framework\TestCase;
 
 /** What a message may wait for beside its time and its group: a signal, limits, its children, the run before. */
 final class HeldMessagesTest extends TestCase
 {
-    protected function setUp(): void
-    {
-        Server::redis()->flushAll();
-    }
-
-    public static function clients(): array
-    {
-        return Server::clients() + ['url' => ['url']];
-    }
-
-    /** A queue whose time moves only by DQ.TICK. */
-    private function manual(string $client, array $options = []): Queue
-    {
-        $queue = $this->queue($client);
-        $queue->create(['clock' => ['MANUAL', 1_000_000]] + $options);
-        return $queue;
-    }
-
-    private function queue(string $client): Queue
-    {
-        return new Queue($client === 'url' ? new UrlClient(Server::url()) : Server::client($client), 'q');
-    }
+    use Queues;
 
     /** @dataProvider clients */
     #[\PHPUnit\Framework\Attributes\DataProvider('clients')]
