@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"dq"
-	"dq/redigo"
 )
 
 func TestHandlersDecideTheOutcome(t *testing.T) {
@@ -216,94 +215,6 @@ func TestNotesAndFollowingMessages(t *testing.T) {
 	equal(t, "acked", infoOf(t, q, "acked"), int64(2))
 }
 
-func TestAStopLetsHandlersFinish(t *testing.T) {
-	q := newQueue(t, dq.Retain(time.Hour))
-	_, err := q.SendMany(ctx, make([][]byte, 5))
-	must(t, err)
-	begun, end := make(chan bool, 5), make(chan bool)
-	stop := running(t, &dq.Worker{Queue: q, Concurrency: 2, Handler: func(handling context.Context, m *dq.Message) error {
-		begun <- true
-		<-end
-		return handling.Err()
-	}})
-	<-begun
-	<-begun
-	time.AfterFunc(50*time.Millisecond, func() { close(end) })
-	must(t, stop())
-	equal(t, "finished", infoOf(t, q, "finished"), int64(2))
-	equal(t, "ready", infoOf(t, q, "ready"), int64(3))
-	equal(t, "nacked", infoOf(t, q, "nacked"), int64(0))
-}
-
-func TestAStopGivesBackWhatTakesTooLong(t *testing.T) {
-	q := newQueue(t)
-	send(t, q, "x", dq.ID("a"))
-	begun, ended := make(chan bool), make(chan error, 1)
-	stop := running(t, &dq.Worker{Queue: q, Grace: 50 * time.Millisecond, Handler: func(handling context.Context, m *dq.Message) error {
-		close(begun)
-		<-handling.Done()
-		ended <- handling.Err()
-		return nil
-	}})
-	<-begun
-	must(t, stop())
-	equal(t, "context", errors.Is(<-ended, context.Canceled), true)
-	r := get(t, q, "a")
-	equal(t, "state", r.State, dq.Ready)
-	equal(t, "failures", r.Failures, 0)
-	equal(t, "attempt", fetch(t, q)[0].Attempt, 1)
-}
-
-func TestAStoppingWorkerIsNotLateOverItsBlock(t *testing.T) {
-	q := newQueue(t)
-	stop := running(t, &dq.Worker{Queue: q, Block: time.Hour, Handler: func(context.Context, *dq.Message) error { return nil }})
-	waitFor(t, "a fetch that waits", func() bool { return infoOf(t, q, "blocked-clients") == 1 })
-	must(t, stop())
-	equal(t, "waiting", infoOf(t, q, "blocked-clients"), int64(0))
-}
-
-func TestALostReplyCostsNoLeaseAndNoAttempt(t *testing.T) {
-	var fetches int32
-	q := queueOver(t, losing{connect(t), func(args []interface{}) bool {
-		return args[0] == "DQ.FETCH" && atomic.AddInt32(&fetches, 1)%2 == 1
-	}})
-	const all = 50
-	_, err := q.SendMany(ctx, make([][]byte, all))
-	must(t, err)
-	var handled int32
-	stop := running(t, &dq.Worker{Queue: q, Concurrency: 10, Block: 20 * time.Millisecond,
-		Handler: func(_ context.Context, m *dq.Message) error {
-			if m.Attempt != 1 {
-				t.Errorf("attempt %d", m.Attempt)
-			}
-			atomic.AddInt32(&handled, 1)
-			return nil
-		}})
-	emptied(t, q)
-	must(t, stop())
-	equal(t, "handled", handled, all)
-	equal(t, "delivered", infoOf(t, q, "delivered"), int64(all))
-	equal(t, "acked", infoOf(t, q, "acked"), int64(all))
-}
-
-func TestAReplyThatIsLostDuringAStopIsGivenBack(t *testing.T) {
-	running, stop := context.WithCancel(ctx)
-	q := queueOver(t, losing{connect(t), func(args []interface{}) bool {
-		if args[0] != "DQ.FETCH" || args[3] != "BLOCK" {
-			return false
-		}
-		stop()
-		return true
-	}})
-	send(t, q, "x", dq.ID("a"))
-	worker := dq.Worker{Queue: q, Logf: t.Logf, Handler: func(context.Context, *dq.Message) error { return nil }}
-	must(t, worker.Run(running))
-	r := get(t, q, "a")
-	equal(t, "state", r.State, dq.Ready)
-	equal(t, "failures", r.Failures, 0)
-	equal(t, "delivered", infoOf(t, q, "delivered"), int64(1))
-}
-
 func TestResultsAndNoResultsAreAckedTogether(t *testing.T) {
 	q := newQueue(t, dq.Retain(time.Hour))
 	const all = 200
@@ -329,79 +240,7 @@ func TestResultsAndNoResultsAreAckedTogether(t *testing.T) {
 	}
 }
 
-func TestAWorkerSurvivesClosedConnections(t *testing.T) {
-	cli := as(t, "killed", "+@all")
-	q := queueOver(t, cli, dq.Retain(time.Hour), dq.Dedup(time.Minute))
-	var handled sync.Map
-	stop := running(t, &dq.Worker{Queue: q, Concurrency: 3, Handler: func(_ context.Context, m *dq.Message) error {
-		handled.Store(string(m.Payload), true)
-		return nil
-	}})
-	other := connect(t)
-	for i := 0; i < 50; i++ {
-		send(t, q, fmt.Sprint(i))
-		if i%10 == 5 {
-			_, err := other.Do("CLIENT", "KILL", "USER", "killed")
-			must(t, err)
-		}
-	}
-	waitFor(t, "all messages", func() bool {
-		n, err := q.Len(ctx, dq.Finished)
-		return err == nil && n == 50
-	})
-	must(t, stop())
-	for i := 0; i < 50; i++ {
-		if _, ok := handled.Load(fmt.Sprint(i)); !ok {
-			t.Errorf("%d was not handled", i)
-		}
-	}
-}
-
 // as returns a client with a user of its own, who has these rights.
-func as(t *testing.T, user string, rights ...string) *redigo.Client {
-	admin := connect(t)
-	words := []interface{}{"ACL", "SETUSER", user, "reset", "on", ">secret", "~*"}
-	for _, right := range rights {
-		words = append(words, right)
-	}
-	_, err := admin.Do(words...)
-	must(t, err)
-	cli := redigo.Dial(strings.Replace(url, "redis://", "redis://"+user+":secret@", 1))
-	t.Cleanup(func() { cli.Close() })
-	return cli
-}
-
-func TestAPermanentErrorEndsTheWorker(t *testing.T) {
-	cli := connect(t)
-	_, err := cli.Do("SET", t.Name(), "a text")
-	must(t, err)
-	handler := func(context.Context, *dq.Message) error { return nil }
-	err = (&dq.Worker{Queue: dq.NewQueue(cli, t.Name()), Handler: handler}).Run(ctx)
-	equal(t, "error", errors.Is(err, dq.ErrWrongType), true)
-	if (&dq.Worker{Handler: handler}).Run(ctx) == nil {
-		t.Fatal("a worker without a queue runs")
-	}
-}
-
-func TestAWorkerRunsOverAClientWithOnlyDo(t *testing.T) {
-	q := queueOver(t, onlyDo{connect(t)})
-	_, err := q.SendMany(ctx, make([][]byte, 20))
-	must(t, err)
-	stop := running(t, &dq.Worker{Queue: q, Concurrency: 2, Block: 50 * time.Millisecond,
-		Handler: func(context.Context, *dq.Message) error { return nil }})
-	emptied(t, q)
-	must(t, stop())
-	equal(t, "acked", infoOf(t, q, "acked"), int64(20))
-}
-
-func TestAUserWithoutTheRightToUnblockWaitsForTheBlock(t *testing.T) {
-	q := queueOver(t, as(t, "plain", "+@all", "-client|id", "-client|unblock"))
-	waiting, end := context.WithTimeout(ctx, time.Millisecond)
-	defer end()
-	_, err := q.Fetch(waiting, dq.Block(50*time.Millisecond))
-	equal(t, "fetch", errors.Is(err, context.DeadlineExceeded), true)
-}
-
 func TestTheConsumerIsHostAndProcess(t *testing.T) {
 	equal(t, "process", strings.HasSuffix(dq.ConsumerName(), fmt.Sprint(":", os.Getpid())), true)
 }
