@@ -30,18 +30,34 @@ final class Retrying
     public static function run(\Closure $command, int|\Closure $patience): mixed
     {
         for ($tries = 0; ; $tries++) {
-            try {
-                return $command();
-            } catch (Error $error) {
-                $began ??= microtime(true);
-                $pause = self::pause($tries);
-                $left = $began + ($patience instanceof \Closure ? $patience() : $patience) / 1000 - microtime(true);
-                if (!$error->isTransient() || $pause > $left) {
-                    throw $error;
-                }
+            $reply = self::attempt($command);
+            if (!$reply instanceof Error) {
+                return $reply;
+            }
+            $began ??= microtime(true);
+            $pause = self::pause($tries);
+            $left = $began + ($patience instanceof \Closure ? $patience() : $patience) / 1000 - microtime(true);
+            if (!$reply->isTransient() || $pause > $left) {
+                throw $reply;
             }
             usleep((int) ($pause * 1e6));
         }
+    }
+
+    /**
+     * Runs a function that runs one command, once. Returns its reply, or the error that it has thrown.
+     *
+     * Signals are held until the error is caught: PHP forgets those that it would handle while an error is on its way.
+     */
+    public static function attempt(\Closure $command): mixed
+    {
+        return Signals::hold(static function () use ($command): mixed {
+            try {
+                return $command();
+            } catch (Error $error) {
+                return $error;
+            }
+        });
     }
 
     /** Returns the seconds to wait after that many tries. They double up to 1 s and are partly random. */

@@ -10,9 +10,8 @@ final class Signals
     /**
      * Runs a command of a Redis library. The handlers of signals are called when it has ended.
      *
-     * PHP calls a handler when the function that was interrupted returns. If that function throws, as it does when the
-     * connection is lost, the handler is not called at all, and the signal is gone. A worker would never learn of its
-     * SIGTERM then.
+     * While an error is on its way to whoever catches it, PHP calls no handlers, and a signal that comes then is gone. A
+     * worker would never learn of its SIGTERM. So whoever catches the error does that in here, too: `Retrying::attempt`.
      */
     public static function hold(\Closure $command): mixed
     {

@@ -145,17 +145,18 @@ final class Worker
             }
             $last = $this->stopping;
             $this->limit($last ? self::LAST_WORDS / 1000 : $this->block / 1000 + self::SLACK);
-            try {
-                // An ack that is repeated after a lost reply is stale the second time, and changes nothing. The token
-                // makes the server give the messages of the lost reply once more.
-                $this->waiting = $this->queue->fetch($options + ['block' => $last ? null : $this->block, 'ack' => $this->done]);
+            // An ack that is repeated after a lost reply is stale the second time, and changes nothing. The token
+            // makes the server give the messages of the lost reply once more.
+            $now = ['block' => $last ? null : $this->block, 'ack' => $this->done];
+            $reply = Retrying::attempt(fn (): array => $this->queue->fetch($options + $now));
+            if (!$reply instanceof Error) {
+                $this->waiting = $reply;
                 break;
-            } catch (Error $error) {
-                if ($last || !$error->isTransient()) {
-                    return $last ? false : throw $error;
-                }
-                usleep((int) (Retrying::pause($tries) * 1e6));
             }
+            if ($last || !$reply->isTransient()) {
+                return $last ? false : throw $reply;
+            }
+            usleep((int) (Retrying::pause($tries) * 1e6));
         }
         // Until now, because the others of their batch may have taken long.
         $this->drop($this->done);
