@@ -14,7 +14,7 @@ from tests.harness.server import ROOT, engine, module_path
 CLIENT = ROOT / "clients/node"
 # Where scripts/setup.sh puts the packages. The client is built there, so that the checkout stays as it is.
 FOLDER = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "node-client"
-PAGES = [CLIENT / "README.md", ROOT / "docs/drivers/node.md", ROOT / "docs/drivers/nestjs.md"]
+PAGES = [CLIENT / "README.md", ROOT / "docs/drivers/node.md", ROOT / "docs/drivers/nestjs.md", ROOT / "docs/drivers/bullmq.md"]
 SOURCES = ["src", "test", "package.json", "tsconfig.json", "README.md", "LICENSE"]
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def built():
 
 @pytest.mark.parametrize(
     "file, tests",
-    [("conformance", 316), ("queue", 106), ("worker", 75), ("odd", 30), ("stopping", 38), ("family", 30), ("nestjs", 25), ("package", 5)],
+    [("conformance", 316), ("queue", 106), ("worker", 75), ("odd", 30), ("stopping", 38), ("family", 30), ("nestjs", 25), ("bullmq", 24), ("package", 5)],
 )
 def test_the_package(server, cluster, file, tests):
     env = {
@@ -78,9 +78,9 @@ def pages(server):
 
 def test_the_code_of_the_pages(pages):
     """Every example compiles, and those that end by themselves run."""
-    ends = re.compile(r"^(redis\.disconnect|client\.destroy)\(\);$", re.MULTILINE)
+    ends = re.compile(r"^(redis\.disconnect|client\.destroy| +await one\.close)\(\);$", re.MULTILINE)
     ending = [path for path in sorted(pages.glob("*.mjs")) if ends.search(path.read_text())]
-    assert len(ending) == 6
+    assert len(ending) == 7
     for path in ending:
         run("node", str(path), seconds=30)
 

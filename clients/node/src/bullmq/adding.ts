@@ -1,0 +1,148 @@
+/** Adds jobs. */
+
+import type { JobJson, ParentKeyOpts } from 'bullmq';
+
+import { text } from '../replies.js';
+import type { Word } from '../words.js';
+import { MISSING, NO_PARENT, failure } from './failure.js';
+import { dueWords, lineOf, payloadOf, seen, sendWords } from './job.js';
+import type { Making } from './making.js';
+import type { Numbers } from './numbers.js';
+import { type Place, callAt } from './place.js';
+
+/** Jobs that are sent in one step. */
+const MOST = 500;
+
+export interface Entry {
+  job: JobJson;
+  jobId: string;
+  parentKeyOpts?: ParentKeyOpts;
+}
+
+/**
+ * Adds a job that another one of the same deduplication id may stand for. dq knows ids of messages, and no second name
+ * for them, so the id of the job that stands for it is in a key of its own. It counts as long as that job has not ended,
+ * or for `ttl`. The keys: the queue, that key. The words: the id of the job, ttl, extend, replace, keepLastIfActive,
+ * reschedule, its delay, then the words of DQ.SEND. Replies with the id that counts, and what has happened.
+ */
+const DEDUPLICATED = `
+local queue, name, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
+local extend, replace, last, reschedule = ARGV[3] == '1', ARGV[4] == '1', ARGV[5] == '1', ARGV[6] == '1'
+local send = {'DQ.SEND', queue, unpack(ARGV, 8)}
+local function call_it_so(keep)
+  if keep then redis.call('SET', name, id, 'KEEPTTL')
+  elseif ttl > 0 and not last then redis.call('SET', name, id, 'PX', ttl)
+  else redis.call('SET', name, id) end
+end
+local old, message = redis.call('GET', name), {}
+if old then
+  local fields = redis.call('DQ.GET', queue, old) or {}
+  for at = 1, #fields, 2 do message[fields[at]] = fields[at + 1] end
+  local state = message.state
+  local ended = not state or state == 'finished' or state == 'dead' or state == 'cancelled'
+  if ended and redis.call('PTTL', name) < 0 then old = false end
+end
+if not old then
+  redis.call(unpack(send))
+  call_it_so(false)
+  return {id, 'added'}
+end
+local delayed = message.state == 'delayed' or message.state == 'retry'
+if replace and delayed then
+  local pattern = string.gsub(old, '[%*%?%[%]\\\\]', '\\\\%0')
+  local due = message['due-at']
+  redis.call('DQ.FIND', queue, message.state, 'ID', pattern, 'SINCE', due, 'UNTIL', due + 1, 'DO', 'PURGE')
+  redis.call(unpack(send))
+  call_it_so(ttl > 0 and not extend and not last)
+  return {id, 'replaced', old}
+end
+if last and message.state == 'running' then
+  send[5] = old
+  send[#send + 1] = 'REPLACE'
+  send[#send + 1] = 'RERUN'
+  redis.call(unpack(send))
+  redis.call('PERSIST', name)
+  return {old, 'deduplicated'}
+end
+if reschedule and delayed and not replace then redis.call('DQ.RESCHEDULE', queue, old, 'DELAY', ARGV[7]) end
+if extend and ttl > 0 and not replace and not last then redis.call('PEXPIRE', name, ttl) end
+return {old, 'deduplicated'}`;
+
+export class Adding {
+  constructor(
+    readonly place: Place,
+    readonly making: Making,
+    readonly numbers: Numbers,
+  ) {}
+
+  async one({ job, jobId, parentKeyOpts }: Entry): Promise<string> {
+    await this.making.make();
+    const id = jobId || (await this.numbers.take(1))[0]!;
+    if (job.parent?.id) await this.#needParent(job.parent.queueKey, job.parent.id, parentKeyOpts?.parentKey);
+    await this.#line(job);
+    if (job.opts.deduplication) return this.#deduplicated(job, id);
+    const sent = await this.place.dq('SEND', ...this.words(job, id));
+    if (sent === null) await this.making.publish('duplicated', 'jobId', id);
+    return id;
+  }
+
+  async many(entries: readonly Entry[]): Promise<string[]> {
+    await this.making.make();
+    if (entries.some(({ job }) => job.opts.deduplication || job.parent)) {
+      const ids: string[] = [];
+      for (const entry of entries) ids.push(await this.one(entry));
+      return ids;
+    }
+    for (const { job } of entries) await this.#line(job);
+    const fresh = await this.numbers.take(entries.filter(({ jobId }) => !jobId).length);
+    const ids = entries.map(({ jobId }) => jobId || fresh.shift()!);
+    const words = entries.map(({ job }, at) => ['DQ.SEND', this.place.key, ...this.words(job, ids[at]!)]);
+    for (let at = 0; at < words.length; at += MOST) {
+      const replies = await this.place.together(words.slice(at, at + MOST));
+      for (const [nth, reply] of replies.entries()) {
+        if (reply === null) await this.making.publish('duplicated', 'jobId', ids[at + nth]!);
+      }
+    }
+    return ids;
+  }
+
+  async #line(job: JobJson): Promise<void> {
+    const group = lineOf(job.opts);
+    if (group) await this.making.line(group);
+  }
+
+  /** The words of DQ.SEND behind the key. */
+  words(job: JobJson, id: string): Word[] {
+    return [payloadOf(job), 'ID', id, ...sendWords(job), ...dueWords(job)];
+  }
+
+  async #deduplicated(job: JobJson, id: string): Promise<string> {
+    const { id: name, ttl = 0, extend, replace, keepLastIfActive, reschedule } = job.opts.deduplication as {
+      id: string;
+      ttl?: number;
+      extend?: boolean;
+      replace?: boolean;
+      keepLastIfActive?: boolean;
+      reschedule?: boolean;
+    };
+    const flags = [extend, replace, keepLastIfActive, reschedule].map((on) => (on ? '1' : '0'));
+    const key = this.place.of(`de:${name}`);
+    const reply = await this.place.call(
+      'EVAL', DEDUPLICATED, '2', this.place.key, key, id, String(ttl), ...flags, String(job.delay ?? job.opts.delay ?? 0), ...this.words(job, id),
+    );
+    const [counts, what, old] = (reply as unknown[]).map(text);
+    if (what === 'deduplicated') {
+      await this.making.publish('deduplicated', 'jobId', counts!, 'deduplicationId', name, 'deduplicatedJobId', id);
+    } else if (what === 'replaced') {
+      await this.making.publish('removed', 'jobId', old!, 'prev', 'delayed');
+      await this.making.publish('deduplicated', 'jobId', id, 'deduplicationId', name, 'deduplicatedJobId', old!);
+    }
+    return counts!;
+  }
+
+  async #needParent(key: string, id: string, parentKey = `${key}:${id}`): Promise<void> {
+    const parent = seen(await callAt(this.place.server, key, 'DQ.GET', key, id));
+    if (!parent) throw failure(NO_PARENT, parentKey, 'addJob');
+    if (parent.state === 'cancelled') throw failure(MISSING, parentKey, 'addJob');
+  }
+}

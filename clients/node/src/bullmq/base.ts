@@ -1,0 +1,152 @@
+/** What every backend has, whatever BullMQ uses it for. */
+
+import { EventEmitter } from 'node:events';
+
+import type { IQueueBackend, QueueBaseOptions, WorkerOptions } from 'bullmq';
+
+import type { RedisClient } from '../connection.js';
+import { Adding } from './adding.js';
+import { Changing } from './changing.js';
+import { Events } from './events.js';
+import { Fetching } from './fetching.js';
+import { Flows } from './flows.js';
+import { Leases } from './leases.js';
+import { Looking } from './looking.js';
+import { Making } from './making.js';
+import { Numbers } from './numbers.js';
+import type { Place } from './place.js';
+import { Removing } from './removing.js';
+import { Schedulers } from './schedulers.js';
+import { Settings } from './settings.js';
+import { Waiting } from './waiting.js';
+import { Working } from './working.js';
+
+/** The connection of a backend, and what the backend is for. */
+export interface Use {
+  client: RedisClient;
+  /** Closes the client, if it belongs to the backend. */
+  close: () => void;
+  /** It reads events. */
+  blocking: boolean;
+  /** It is a worker's. */
+  working: boolean;
+}
+
+/** The connections of a backend, the names of its queue, and the parts that do its work. */
+export class Base extends EventEmitter {
+  readonly minimumBlockTimeout = 0.001;
+  readonly maximumBlockTimeout = 10;
+  closing: Promise<void> | undefined;
+  protected readonly making: Making;
+  protected readonly leases: Leases;
+  protected readonly working: Working;
+  protected readonly waiting: Waiting;
+  protected readonly adding: Adding;
+  protected readonly changing: Changing;
+  protected readonly looking: Looking;
+  protected readonly removing: Removing;
+  protected readonly flows: Flows;
+  protected readonly schedulers: Schedulers;
+  protected readonly settings: Settings;
+  protected readonly events: Events;
+  #ready: Promise<void> | undefined;
+
+  constructor(
+    readonly place: Place,
+    readonly opts: QueueBaseOptions<unknown>,
+    readonly use: Use,
+  ) {
+    super();
+    const options = opts as Partial<WorkerOptions>;
+    const closed = () => this.closing !== undefined && this.working.closed;
+    this.making = new Making(place);
+    this.leases = new Leases(place);
+    this.waiting = new Waiting(place, this.clientName(options.name ? `:w:${options.name}` : ''));
+    this.working = new Working(place, this.making, this.leases, new Fetching(place, closed), this.waiting, options);
+    this.adding = new Adding(place, this.making, new Numbers(place));
+    this.changing = new Changing(place, this.making, this.leases, () => this.working.lease);
+    this.looking = new Looking(place, this.making);
+    this.schedulers = new Schedulers(place, this.adding, () => this.removing);
+    this.removing = new Removing(place, this.making, (found) => this.schedulers.has(found));
+    this.flows = new Flows(place);
+    this.settings = new Settings(place, this.making);
+    this.events = new Events(place, this.making);
+    (use.client as unknown as EventEmitter).on('error', this.#failed);
+  }
+
+  readonly #failed = (error: Error) => {
+    if (this.listenerCount('error') > 0) this.emit('error', error);
+  };
+
+  // ---- the connection
+
+  waitUntilReady(): Promise<void> {
+    this.#ready ??= this.#connect().catch((error: unknown) => {
+      this.#ready = undefined;
+      throw error;
+    });
+    return this.#ready;
+  }
+
+  async #connect(): Promise<void> {
+    if (this.place.name) await this.making.make();
+    if (this.use.working) this.place.clock?.start();
+    if (this.use.working) await this.waiting.connect();
+    if (this.use.blocking) await this.making.tell();
+    this.emit('ready');
+  }
+
+  close(): Promise<void> {
+    return (this.closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
+    await this.waiting.stop();
+    await this.working.close();
+    await this.disconnect();
+    this.place.clock?.stop();
+    (this.use.client as unknown as EventEmitter).removeListener('error', this.#failed);
+    this.use.close();
+    this.emit('close');
+  }
+
+  async disconnect(): Promise<void> {
+    this.waiting.close();
+    this.events.close();
+  }
+
+  async setName(name: string): Promise<void> {
+    await this.events.name(name);
+  }
+
+  async disconnectBlocking(): Promise<void> {
+    await this.waiting.stop();
+  }
+
+  async reconnectBlocking(): Promise<void> {
+    this.waiting.go();
+  }
+
+  // ---- names
+
+  get qualifiedName(): string {
+    return this.place.key;
+  }
+
+  get keys(): IQueueBackend['keys'] {
+    return {};
+  }
+
+  toKey(type: string): string {
+    return this.place.of(type);
+  }
+
+  parseNodeKey(key: string): { prefix: string; queueName: string; id: string } {
+    const [, prefix = '', queueName = '', id = ''] = /^(.*?):([^:]*):(.*)$/.exec(key) ?? [];
+    return { prefix, queueName, id };
+  }
+
+  clientName(suffix = ''): string {
+    return `${this.place.prefix}:${Buffer.from(this.place.name).toString('base64')}${suffix}`;
+  }
+}

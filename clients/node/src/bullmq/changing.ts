@@ -1,0 +1,131 @@
+/** Changes jobs that wait or run. */
+
+import { list, text } from '../replies.js';
+import type { Word } from '../words.js';
+import { MISSING, NOT_IN_STATE, failure, lacking } from './failure.js';
+import { type Gathered, type Seen, gathered, jobSeen, lineOf, payloadOf, seen, sendWords, stateOf, stored, written } from './job.js';
+import type { Leases } from './leases.js';
+import type { Making } from './making.js';
+import type { Place } from './place.js';
+
+/** How long the rows of a job's log are kept after the last one, in ms: a week. The server prunes jobs without telling. */
+const LOG_KEPT = String(7 * 86_400_000);
+
+export class Changing {
+  constructor(
+    readonly place: Place,
+    readonly making: Making,
+    readonly leases: Leases,
+    /** Milliseconds, for which a lease is extended that a note is left with. */
+    readonly lease: () => number,
+  ) {}
+
+  async #get(id: string, command: string): Promise<Seen> {
+    const found = seen(await this.place.dq('GET', id));
+    if (!found || found.state === 'cancelled') throw failure(MISSING, id, command);
+    return found;
+  }
+
+  async data(id: string, data: unknown): Promise<void> {
+    await this.#gather(id, 'updateData', { data: JSON.stringify(data ?? {}) });
+  }
+
+  async progress(id: string, progress: unknown): Promise<void> {
+    await this.#gather(id, 'updateProgress', { progress });
+    await this.making.publish('progress', 'jobId', id, 'data', JSON.stringify(progress ?? null));
+  }
+
+  /** Keeps something with a job: in its note while it runs, and otherwise in its payload. */
+  async #gather(id: string, command: string, what: Partial<Gathered>): Promise<void> {
+    const held = this.leases.held(id);
+    if (held) {
+      const more: Gathered = { ...held.gathered, ...what, v: held.gathered.v + 1 };
+      const touched = await this.place.dq('TOUCH', String(this.lease()), held.receipt, 'NOTE', JSON.stringify(more));
+      if (Number(touched) === 1) {
+        held.gathered = more;
+        held.until = Math.max(held.until, Date.now() + this.lease() - 1000);
+        return;
+      }
+      this.leases.drop(id);
+    }
+    const found = await this.#get(id, command);
+    const first = stored(found.payload);
+    const known = gathered(first, found.note);
+    const more: Gathered = { ...known, ...what, v: known.v + 1 };
+    if (found.state === 'running') {
+      const touched = await this.place.dq('TOUCH', String(this.lease()), String(found.receipt), 'NOTE', JSON.stringify(more));
+      if (Number(touched) === 1) return;
+    } else if (found.state !== 'finished' && found.state !== 'dead') {
+      const { data, ...rest } = more;
+      const payload = written({ ...first, gathered: rest }, data ?? JSON.stringify(first.data ?? {}));
+      if (Number(await this.place.dq('UPDATE', id, payload)) === 1) return;
+    }
+    throw lacking(`job ${id} has ended, and what has ended does not change. ${command}`);
+  }
+
+  async changeDelay(id: string, delay: number): Promise<void> {
+    const found = await this.#get(id, 'changeDelay');
+    if (stateOf(found) !== 'delayed') throw failure(NOT_IN_STATE, id, 'changeDelay', 'delayed');
+    await this.#sendAnew(found, { delay });
+  }
+
+  async changePriority(id: string, priority: number, lifo: boolean): Promise<void> {
+    const found = await this.#get(id, 'changePriority');
+    const state = stateOf(found);
+    if (state === 'active' || state === 'completed' || state === 'failed') return;
+    await this.#sendAnew(found, { priority, lifo });
+  }
+
+  /** Sends a job anew in its own place, with other options. What it has gathered goes along. */
+  async #sendAnew(found: Seen, opts: { delay?: number; priority?: number; lifo?: boolean }): Promise<void> {
+    const job = jobSeen(found);
+    job.opts = { ...job.opts, ...opts };
+    const group = lineOf(job.opts);
+    if (group) await this.making.line(group);
+    const left = opts.delay ?? (found.state === 'delayed' || found.state === 'retry' ? Math.max(0, found.dueAt - Date.now()) : 0);
+    await this.place.dq('SEND', payloadOf(job), 'ID', found.id, 'REPLACE', ...sendWords(job), ...(left > 0 ? ['DELAY', String(Math.ceil(left))] : []));
+  }
+
+  async promote(id: string): Promise<void> {
+    const found = seen(await this.place.dq('GET', id));
+    if (!found) throw failure(MISSING, id, 'promote', 'delayed');
+    if (stateOf(found) !== 'delayed') throw failure(NOT_IN_STATE, id, 'promote', 'delayed');
+    await this.place.dq('RESCHEDULE', id, 'DELAY', '0');
+  }
+
+  /** Makes up to `count` delayed jobs due. Returns 1 if there are more. */
+  async promoteAll(count = 1000): Promise<number> {
+    const ids: string[] = [];
+    for (const state of ['delayed', 'retry']) {
+      if (ids.length < count) ids.push(...list(list(await this.place.dq('LIST', state, 'COUNT', String(Math.min(10_000, count - ids.length)), 'IDS'))[1]).map(text));
+    }
+    const commands: Word[][] = ids.map((id) => ['DQ.RESCHEDULE', this.place.key, id, 'DELAY', '0']);
+    await this.place.together(commands);
+    return ids.length === count ? 1 : 0;
+  }
+
+  async addLog(id: string, row: string, keep = 0): Promise<number> {
+    await this.#get(id, 'addLog');
+    const key = this.place.of(`${id}:logs`);
+    const commands: Word[][] = [['RPUSH', key, row]];
+    if (keep) commands.push(['LTRIM', key, String(-keep), '-1']);
+    commands.push(['LLEN', key], ['PEXPIRE', key, LOG_KEPT]);
+    return Number((await this.place.together(commands, [key])).at(-2));
+  }
+
+  async clearLogs(id: string, keep = 0): Promise<void> {
+    const key = this.place.of(`${id}:logs`);
+    if (keep) await this.place.call('LTRIM', key, String(-keep), '-1');
+    else await this.place.call('DEL', key);
+  }
+
+  async logs(id: string, start: number, end: number, asc: boolean): Promise<{ logs: string[]; count: number }> {
+    const key = this.place.of(`${id}:logs`);
+    const range = asc ? [start, end] : [-(end + 1), -(start + 1)];
+    const [job, rows, count] = await this.place.together([['DQ.GET', this.place.key, id], ['LRANGE', key, ...range.map(String)], ['LLEN', key]], [this.place.key, key]);
+    // The server prunes jobs without telling, and then their rows are nobody's.
+    if (!job) return { logs: [], count: 0 };
+    const logs = list(rows).map(text);
+    return { logs: asc ? logs : logs.reverse(), count: Number(count) };
+  }
+}

@@ -1,0 +1,54 @@
+/** Makes backends for BullMQ. */
+
+import type { BackendFactory, QueueBaseOptions } from 'bullmq';
+
+import { type RedisClient, serverOf } from '../connection.js';
+import { DqQueueBackend } from './backend.js';
+import { Place } from './place.js';
+
+export interface DqBackendOptions {
+  /** A client of ioredis or node-redis for all queues and workers. Without it, each has what BullMQ is given as `connection`. */
+  connection?: RedisClient;
+  /** What begins the key of each queue, if BullMQ is given no `prefix`. The default is `bull`. */
+  prefix?: string;
+  /**
+   * For tests that replace the timers of Node: new queues follow the time of this process (`Date.now()`), and not that of
+   * the server.
+   */
+  clock?: 'server' | 'process';
+}
+
+/** A client that belongs to one backend, or to the application. */
+interface Client {
+  client: RedisClient;
+  /** Closes it, if it is the backend's own. */
+  close: () => void;
+}
+
+/**
+ * Makes a factory of backends. Give it to BullMQ once, by `setDefaultBackendFactory(createDqBackend())`, or as the last
+ * argument of the constructors.
+ */
+export function createDqBackend(options: DqBackendOptions = {}): BackendFactory<DqQueueBackend> {
+  return (name, opts, { blocking = false, withBlockingConnection = false } = {}) => {
+    const { client, close } = clientOf(options.connection ?? opts.connection);
+    const server = serverOf(client);
+    if (server.prefix) throw new TypeError('BullMQ: keyPrefix of ioredis is not supported, use the option prefix instead');
+    const prefix = (opts as { prefix?: string }).prefix ?? options.prefix ?? 'bull';
+    return new DqQueueBackend(new Place(server, prefix, name, options.clock === 'process'), opts as QueueBaseOptions<unknown>, { client, close, blocking, working: withBlockingConnection });
+  };
+}
+
+/** Uses a client as it is, and makes one of ioredis of anything else that BullMQ takes. */
+function clientOf(connection: unknown): Client {
+  if (connection && typeof connection === 'object' && ('callBuffer' in connection || 'sendCommand' in connection)) {
+    return { client: connection as RedisClient, close: () => {} };
+  }
+  // Only who gives options needs ioredis, as in BullMQ.
+  // eslint-disable-next-line @typescript-eslint/no-require-imports
+  const { Redis } = require('ioredis') as { Redis: new (...given: unknown[]) => RedisClient & { disconnect(): void } };
+  const { url, ...given } = (typeof connection === 'string' ? { url: connection } : (connection ?? {})) as { url?: string };
+  const own = { maxRetriesPerRequest: null, ...given };
+  const client = url ? new Redis(url, own) : new Redis(own);
+  return { client, close: () => client.disconnect() };
+}

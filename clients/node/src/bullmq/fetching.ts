@@ -1,0 +1,107 @@
+/** Takes messages for the calls of a worker, and acks what is done on the way. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { ConnectionError, isTransient, pauses } from '../errors.js';
+import { list, text } from '../replies.js';
+import type { Word } from '../words.js';
+import type { Place } from './place.js';
+
+/** A message as DQ.FETCH gives it. */
+export interface Taken {
+  id: string;
+  receipt: string;
+  attempt: number;
+  payload: Buffer;
+}
+
+/** A message that is done, and its result. */
+export interface Done {
+  receipt: string;
+  result: string;
+}
+
+/** Tests replace the timers of Node by their own, and no reply may depend on those. */
+const soon = setImmediate;
+
+interface Demand {
+  done: Done | undefined;
+  resolve: (taken: Taken | undefined) => void;
+  reject: (error: unknown) => void;
+}
+
+/** Reads the reply of DQ.FETCH. */
+export function takenOf(reply: unknown): Taken[] {
+  return list(reply).map((one) => {
+    const [id, receipt, attempt, payload] = one as [unknown, unknown, unknown, Buffer];
+    return { id: text(id), receipt: text(receipt), attempt: Number(attempt), payload };
+  });
+}
+
+/**
+ * One command at a time is under way, for all calls that came meanwhile: so a worker with many jobs needs few commands.
+ * Each has a token of its own. If a connection is lost, the repeated command gets the same messages.
+ */
+export class Fetching {
+  #demands: Demand[] = [];
+  #busy = false;
+  #number = 0;
+
+  constructor(
+    readonly place: Place,
+    readonly closed: () => boolean,
+  ) {}
+
+  /** Who takes: the name under which the leases are held. */
+  consumer = 'bullmq';
+  /** Milliseconds. */
+  lease = 30_000;
+
+  /** Acks a message, if one is done, and takes the next. */
+  next(done?: Done): Promise<Taken | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#demands.push({ done, resolve, reject });
+      if (!this.#busy) {
+        this.#busy = true;
+        // What else ends in this turn of the loop goes with the same command.
+        soon(() => void this.#pump());
+      }
+    });
+  }
+
+  async #pump(): Promise<void> {
+    while (this.#demands.length) {
+      const demands = this.#demands.splice(0, 1000);
+      try {
+        const taken = takenOf(await this.#send(demands));
+        for (const [at, demand] of demands.entries()) demand.resolve(taken[at]);
+      } catch (error) {
+        for (const demand of demands) demand.reject(error);
+      }
+    }
+    this.#busy = false;
+  }
+
+  async #send(demands: readonly Demand[]): Promise<unknown> {
+    const done = demands.flatMap((demand) => demand.done ?? []);
+    const words: Word[] = ['COUNT', String(demands.length), 'LEASE', String(this.lease), 'CONSUMER', this.consumer, 'TOKEN', String(++this.#number)];
+    if (done.length) {
+      words.push('ACK', String(done.length), ...done.map((one) => one.receipt));
+      words.push('RESULTS', String(done.length), ...done.map((one) => one.result));
+    }
+    return persist(() => this.place.dq('FETCH', ...words), this.closed);
+  }
+}
+
+/** Repeats a command that may be repeated, until it has a reply or the backend is closed. */
+export async function persist<T>(send: () => Promise<T>, closed: () => boolean): Promise<T> {
+  for (const pause of pauses()) {
+    try {
+      return await send();
+    } catch (error) {
+      if (!isTransient(error) || closed()) throw error;
+      await sleep(pause);
+    }
+  }
+  throw new ConnectionError('the connection is closed');
+}

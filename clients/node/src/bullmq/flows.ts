@@ -1,0 +1,155 @@
+/** Jobs that wait for others: parents and their children. */
+
+import type { DependenciesOpts, JobJson, ParentKeyOpts } from 'bullmq';
+
+import { list, shaped, text } from '../replies.js';
+import type { Word } from '../words.js';
+import { lacking } from './failure.js';
+import { dueWords, payloadOf, sendWords } from './job.js';
+import { Making } from './making.js';
+import { Numbers } from './numbers.js';
+import { type Place, callAt } from './place.js';
+
+export interface Node {
+  jobData: JobJson;
+  jobId: string;
+  parentKeyOpts: ParentKeyOpts;
+  prefix: string;
+  queueName: string;
+}
+
+interface Child {
+  key: string;
+  id: string;
+  state: string;
+  result: string | null;
+  error: string | null;
+}
+
+type Kind = 'processed' | 'unprocessed' | 'failed' | 'ignored';
+
+export class Flows {
+  constructor(readonly place: Place) {}
+
+  /** Adds parents with their children, all or none. Replies for each with its id. */
+  async add(nodes: readonly Node[]): Promise<[Error | null, string | number][]> {
+    const counts = new Map<string, number>();
+    for (const { parentKeyOpts } of nodes) if (parentKeyOpts.parentKey) counts.set(parentKeyOpts.parentKey, (counts.get(parentKeyOpts.parentKey) ?? 0) + 1);
+    const commands: Word[][] = [];
+    const places = new Map<string, Place>();
+    const ids: string[] = [];
+    for (const { jobData, jobId, parentKeyOpts, prefix, queueName } of nodes) {
+      const place = this.place.sibling(prefix, queueName);
+      if (!places.has(place.key)) await new Making(place).make();
+      const id = jobId || (await new Numbers(place).take(1))[0]!;
+      ids.push(id);
+      places.set(place.key, place);
+      const children = parentKeyOpts.addToWaitingChildren ? (counts.get(place.of(id)) ?? 0) : 0;
+      commands.push([
+        'DQ.SEND', place.key, payloadOf(jobData), 'ID', id, ...sendWords(jobData), ...dueWords(jobData),
+        ...(children ? ['CHILDREN', String(children)] : []),
+      ]);
+    }
+    try {
+      await [...places.values()][0]?.together(commands, [...places.keys()]);
+      return ids.map((id) => [null, id]);
+    } catch (error) {
+      return ids.map(() => [error as Error, 0]);
+    }
+  }
+
+  async children(id: string): Promise<Child[]> {
+    const found: Child[] = [];
+    for (let cursor = ''; cursor !== '0'; ) {
+      const page = list(await this.place.dq('CHILDREN', id, 'COUNT', '1000', ...(cursor ? ['CURSOR', cursor] : [])));
+      cursor = text(page[0]);
+      found.push(...list(page[1]).map((one) => shaped<Child>(one)));
+    }
+    return found;
+  }
+
+  /** The children of a kind, by the names that BullMQ has for them. */
+  async #of(id: string): Promise<Record<Kind, [string, Child][]>> {
+    const kinds: Record<Kind, [string, Child][]> = { processed: [], unprocessed: [], failed: [], ignored: [] };
+    for (const child of await this.children(id)) {
+      const entry: [string, Child] = [`${child.key}:${child.id}`, child];
+      if (child.state === 'finished') kinds.processed.push(entry);
+      else if (child.state === 'dead') ((await this.#isIgnored(child)) ? kinds.ignored : kinds.failed).push(entry);
+      else if (child.state !== 'cancelled') kinds.unprocessed.push(entry);
+    }
+    return kinds;
+  }
+
+  async #isIgnored({ key, id }: Child): Promise<boolean> {
+    const found = await callAt(this.place.server, key, 'DQ.GET', key, id);
+    const { parent } = shaped<{ parent: { ondead: string } | null }>(found);
+    return text(parent?.ondead ?? '').toUpperCase() === 'GO';
+  }
+
+  async values(id: string): Promise<Record<string, string>> {
+    const { processed } = await this.#of(id);
+    return Object.fromEntries(processed.map(([name, { result }]) => [name, result ?? 'null']));
+  }
+
+  async ignored(id: string): Promise<Record<string, string>> {
+    const { ignored } = await this.#of(id);
+    return Object.fromEntries(ignored.map(([name, { error }]) => [name, error ?? '']));
+  }
+
+  async counts(id: string, types: readonly string[]): Promise<number[]> {
+    const kinds = await this.#of(id);
+    return types.map((type) => kinds[type as Kind]?.length ?? 0);
+  }
+
+  /** The children behind a key of BullMQ: `...:dependencies` are those that have not ended, `...:processed` those that have. */
+  async page(key: string, start: number, end: number, job?: (id: string) => Promise<JobJson | undefined>) {
+    const [, id, what] = new RegExp(`^${this.place.key.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}:(.*):(dependencies|processed)$`).exec(key) ?? [];
+    if (id === undefined) throw lacking(`there is nothing like ${key}`);
+    const kind = what === 'processed' ? 'processed' : 'unprocessed';
+    const all = (await this.#of(id))[kind];
+    const found = all.slice(Math.max(0, start), end < 0 ? undefined : end + 1);
+    const items = found.map(([name, { result }]) => (kind === 'processed' ? { id: name, v: parsed(result) } : { id: name }));
+    const jobs = job ? await Promise.all(found.map(([, child]) => job(child.id))) : undefined;
+    return { cursor: '0', items, total: all.length, jobs: jobs?.filter((one) => one !== undefined) };
+  }
+
+  async dependencies(id: string, opts: DependenciesOpts) {
+    const kinds = await this.#of(id);
+    const all = !opts.processed && !opts.unprocessed && !opts.failed && !opts.ignored;
+    const page = (kind: Kind) => {
+      const { cursor = 0, count = all ? Infinity : 20 } = (opts[kind] as { cursor?: number; count?: number } | undefined) ?? {};
+      const found = kinds[kind].slice(cursor, cursor + count);
+      return { found, next: cursor + found.length < kinds[kind].length ? cursor + found.length : 0 };
+    };
+    const result: Record<string, unknown> = {};
+    if (all || opts.processed) {
+      const { found, next } = page('processed');
+      result.processed = Object.fromEntries(found.map(([name, child]) => [name, parsed(child.result)]));
+      if (!all) result.nextProcessedCursor = next;
+    }
+    if (all || opts.unprocessed) {
+      const { found, next } = page('unprocessed');
+      result.unprocessed = found.map(([name]) => name);
+      if (!all) result.nextUnprocessedCursor = next;
+    }
+    if (all || opts.failed) {
+      const { found, next } = page('failed');
+      result.failed = found.map(([name]) => name);
+      if (!all) result.nextFailedCursor = next;
+    }
+    if (all || opts.ignored) {
+      const { found, next } = page('ignored');
+      result.ignored = Object.fromEntries(found.map(([name, child]) => [name, child.error ?? '']));
+      if (!all) result.nextIgnoredCursor = next;
+    }
+    return result as Awaited<ReturnType<import('bullmq').IQueueBackend['getDependencies']>>;
+  }
+}
+
+function parsed(result: string | null): unknown {
+  try {
+    return JSON.parse(result ?? 'null');
+  } catch {
+    return result;
+  }
+}

@@ -1,0 +1,2 @@
+export { createDqBackend, type DqBackendOptions } from './factory.js';
+export { DqQueueBackend } from './backend.js';

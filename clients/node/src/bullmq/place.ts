@@ -1,0 +1,71 @@
+/** Where a queue of BullMQ is: its keys, and how commands get there. */
+
+import { call, type Server } from '../connection.js';
+import { translated } from '../errors.js';
+import { list } from '../replies.js';
+import type { Word } from '../words.js';
+import { ProcessClock } from './clock.js';
+
+/** Runs several commands in one step. Each is given as the number of its words, then the words. */
+const STEPS = `
+local replies, at = {}, 1
+while at <= #ARGV do
+  local last = at + tonumber(ARGV[at])
+  replies[#replies + 1] = redis.call(unpack(ARGV, at + 1, last))
+  at = last + 1
+end
+return replies`;
+
+/** One queue. Its key is what BullMQ calls the qualified name, and everything else that belongs to it begins with that. */
+export class Place {
+  readonly key: string;
+  /** Only in tests with a time of their own. */
+  readonly clock: ProcessClock | undefined;
+
+  constructor(
+    readonly server: Server,
+    readonly prefix: string,
+    readonly name: string,
+    readonly timed = false,
+  ) {
+    this.key = `${prefix}:${name}`;
+    if (timed) this.clock = new ProcessClock((to) => call(server, ['DQ.TICK', this.key, 'TO', String(to)], this.key));
+  }
+
+  /** The same place for another queue. */
+  sibling(prefix: string | undefined, name: string): Place {
+    return new Place(this.server, prefix || this.prefix, name, this.timed);
+  }
+
+  /** The key of something else that belongs to the queue, or the name of a job for BullMQ. */
+  of(what: string): string {
+    return `${this.key}:${what}`;
+  }
+
+  /** Sends any command to the server of the queue. Throws CommandError or ConnectionError. */
+  call(...words: Word[]): Promise<unknown> {
+    if (words[0] === 'EVAL' || (words[0]?.toString().startsWith('DQ.') && words[0] !== 'DQ.CREATE')) this.clock?.sync();
+    return call(this.server, words, this.key);
+  }
+
+  /** Sends a command of dq about the queue. */
+  dq(verb: string, ...words: Word[]): Promise<unknown> {
+    return this.call(`DQ.${verb}`, this.key, ...words);
+  }
+
+  /** Runs commands in one step: nothing happens between them. The first that fails ends it. */
+  async together(commands: readonly (readonly Word[])[], keys: readonly string[] = [this.key]): Promise<unknown[]> {
+    if (!commands.length) return [];
+    const words = commands.flatMap((one) => [String(one.length), ...one]);
+    return list(await this.call('EVAL', STEPS, String(keys.length), ...keys, ...words));
+  }
+}
+
+/** Sends a command to the server of another queue's key. */
+export async function callAt(server: Server, key: string, ...words: Word[]): Promise<unknown> {
+  try {
+    return await server.send(words, key);
+  } catch (error) {
+    throw translated(error);
+  }
+}

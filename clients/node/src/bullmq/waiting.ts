@@ -1,0 +1,92 @@
+/** The connection on which a worker waits for the next job. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { Connection } from '../connection.js';
+import { isTransient, pauses } from '../errors.js';
+import type { Word } from '../words.js';
+import { type Taken, takenOf } from './fetching.js';
+import type { Place } from './place.js';
+
+export class Waiting {
+  #connection: Connection | undefined;
+  #connecting: Promise<Connection> | undefined;
+  /** The number of the connection at the server, by which the wait is ended. */
+  #client = '';
+  #stopped = false;
+  #closed = false;
+  #cut = new AbortController();
+  #number = 0;
+  #taking = false;
+
+  constructor(
+    readonly place: Place,
+    /** The name of the connection. */
+    readonly name: string,
+  ) {}
+
+  /** Connects, so that the worker can be seen. */
+  connect(): Promise<Connection> {
+    if (this.#connection?.usable) return Promise.resolve(this.#connection);
+    this.#connecting ??= this.#connect().finally(() => (this.#connecting = undefined));
+    return this.#connecting;
+  }
+
+  async #connect(): Promise<Connection> {
+    const node = await this.place.server.nodeOf(this.place.key);
+    const connection = await Connection.to(node, this.#cut.signal);
+    await connection.call(['CLIENT', 'SETNAME', this.name]);
+    this.#client = String(await connection.call(['CLIENT', 'ID']));
+    if (this.#closed) connection.close();
+    return (this.#connection = connection);
+  }
+
+  /** Waits up to `ms` for a message and takes it. */
+  async take(ms: number, lease: number, consumer: string): Promise<Taken | undefined> {
+    this.#taking = true;
+    try {
+      return await this.#take(ms, lease, consumer);
+    } finally {
+      this.#taking = false;
+    }
+  }
+
+  async #take(ms: number, lease: number, consumer: string): Promise<Taken | undefined> {
+    const words: Word[] = ['DQ.FETCH', this.place.key, 'BLOCK', String(ms), 'LEASE', String(lease)];
+    words.push('CONSUMER', `${consumer}:wait`, 'TOKEN', String(++this.#number));
+    for (const pause of pauses()) {
+      if (this.#stopped || this.#closed) return undefined;
+      try {
+        const connection = await this.connect();
+        if (this.#stopped) return undefined;
+        return takenOf(await connection.call(words, ms))[0];
+      } catch (error) {
+        if (this.#stopped || this.#closed) return undefined;
+        if (!isTransient(error)) throw error;
+        await sleep(pause);
+      }
+    }
+    return undefined;
+  }
+
+  /** Ends the wait. What it has taken already still comes. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    // The command may be on its way, and then there is nothing to end yet.
+    while (this.#taking && this.#connection?.usable && !this.#closed) {
+      await this.place.call('CLIENT', 'UNBLOCK', this.#client).catch(() => {});
+      await sleep(5);
+    }
+  }
+
+  /** Lets further waits begin. */
+  go(): void {
+    this.#stopped = false;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#cut.abort(new Error('the backend is closed'));
+    this.#connection?.close();
+  }
+}

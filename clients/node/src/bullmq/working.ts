@@ -1,0 +1,276 @@
+/** What a worker does with its jobs. */
+
+import type { JobJson, MinimalJob, WorkerOptions } from 'bullmq';
+
+import type { Word } from '../words.js';
+import { MISSING, NOT_IN_STATE, NO_LOCK, failure, lacking } from './failure.js';
+import { type Fetching, type Taken, persist } from './fetching.js';
+import { type Gathered, exactly, gathered, jobOf, jobSeen, payloadOf, seen, sendWords, stored, written } from './job.js';
+import { type Lease, type Leases, consumerOf } from './leases.js';
+import { type Keep, type Making, counted, deadKept, keepsNothing } from './making.js';
+import type { Place } from './place.js';
+import type { Waiting } from './waiting.js';
+
+/** The next job as BullMQ wants it: the job, its id, how long a limit holds, when the next delayed one is due. */
+export type Next = [JobJson | null, string, number, number];
+
+const NONE: Next = [null, '', 0, 0];
+
+/** Milliseconds before the end of a lease in which an ack is asked for whether it came in time. */
+const MARGIN = 1000;
+
+export class Working {
+  /** A message that was taken while the worker waited, for its next call. */
+  readonly #stash: Taken[] = [];
+  /** Jobs that have come to this worker because another one has lost them. */
+  readonly #stalled = new Set<string>();
+  #ready: Promise<void> | undefined;
+  #closed = false;
+  /** The name of the worker. */
+  #name: string | undefined;
+
+  constructor(
+    readonly place: Place,
+    readonly making: Making,
+    readonly leases: Leases,
+    readonly fetching: Fetching,
+    readonly waiting: Waiting,
+    readonly options: Partial<WorkerOptions>,
+  ) {
+    fetching.lease = this.lease;
+    this.#name = options.name;
+  }
+
+  get lease(): number {
+    // A test may let a year go by while a job runs.
+    return this.place.timed ? 10 ** 12 : (this.options.lockDuration ?? 30_000);
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Sets what the options of the worker say about the queue. */
+  #begin(): Promise<void> {
+    return (this.#ready ??= this.making.make().then(() => this.making.work(this.options)));
+  }
+
+  async take(token: string, name?: string): Promise<Next> {
+    await this.#begin();
+    this.#name = name ?? this.#name;
+    this.fetching.consumer = this.#consumer(token);
+    const taken = this.#stash.shift() ?? (await this.fetching.next());
+    return taken ? this.#given(taken, token) : NONE;
+  }
+
+  #consumer(token: string): string {
+    return this.#name ? `${consumerOf(token)} ${this.#name}` : consumerOf(token);
+  }
+
+  /** Makes the job of a message that was taken. One that has run before has more to it than its payload. */
+  async #given(taken: Taken, token: string): Promise<Next> {
+    const first = stored(taken.payload);
+    let more = gathered(first, null);
+    let job: JobJson;
+    if (taken.attempt > 1) {
+      const all = seen(await persist(() => this.place.dq('GET', taken.id), () => this.#closed));
+      if (all) more = gathered(first, all.note);
+      job = all ? jobSeen(all) : jobOf(taken.id, first, more);
+      if (all && all.timeouts > 0) this.#stalled.add(taken.id);
+      // The worker that gets it fails it, and so its listeners hear of it.
+      if (all && !first.repeatJobKey && all.timeouts > (this.options.maxStalledCount ?? 1)) job.deferredFailure = 'job stalled more than allowable limit';
+    } else {
+      job = jobOf(taken.id, first, more);
+      job.attemptsStarted++;
+    }
+    job.delay = 0;
+    job.processedOn = Date.now();
+    if (this.#name) job.processedBy = this.#name;
+    const lease = { receipt: taken.receipt, token, until: Date.now() + this.lease, stored: first, gathered: more };
+    this.leases.hold(taken.id, lease);
+    return [job, taken.id, 0, 0];
+  }
+
+  /** The jobs that have come here since the last call because another worker has lost them. */
+  stalled(): string[] {
+    const ids = [...this.#stalled];
+    this.#stalled.clear();
+    return ids;
+  }
+
+  /** Waits up to so many seconds for a job. The job is kept for the next call that takes one. */
+  async wait(seconds: number): Promise<{ member: string; score: number } | null> {
+    if (this.#stash.length) return { member: '', score: 0 };
+    await this.#begin();
+    const taken = await this.waiting.take(Math.max(1, Math.round(seconds * 1000)), this.lease, this.fetching.consumer);
+    if (!taken) return null;
+    this.#stash.push(taken);
+    return { member: '', score: 0 };
+  }
+
+  /** Gives back what was taken for a call that does not come. */
+  async close(): Promise<void> {
+    const left = this.#stash.splice(0).map(({ receipt }) => receipt);
+    if (left.length) await this.place.dq('NACK', ...left, 'SILENT').catch(() => {});
+    this.#closed = true;
+  }
+
+  async complete(job: MinimalJob, value: unknown, keep: Keep, token: string, next: boolean): Promise<{ result: Next | undefined; finishedOn: number }> {
+    const id = job.id!;
+    const lease = await this.leases.of(id, token, 'moveToFinished');
+    const result = JSON.stringify(value) ?? 'null';
+    const finishedOn = Date.now();
+    if (keep !== undefined) await this.making.alter(counted('RETAINCOUNT', keep));
+    // Behind the end of a lease another worker may have the job. Only then it must be known whether the ack came in time.
+    if (next && lease.until - MARGIN > finishedOn) {
+      this.leases.drop(id);
+      const taken = await this.fetching.next({ receipt: lease.receipt, result });
+      await this.#completed(id, result, keep);
+      return { result: await this.#after(taken, token), finishedOn };
+    }
+    await this.#settle(id, 'moveToFinished', ['ACK', lease.receipt, 'RESULT', result]);
+    await this.#completed(id, result, keep);
+    return { result: next ? await this.#after(await this.fetching.next(), token) : undefined, finishedOn };
+  }
+
+  /** The record of a job that leaves none tells its result to nobody, so this does. */
+  async #completed(id: string, result: string, keep: Keep): Promise<void> {
+    if (keepsNothing(keep ?? this.options.removeOnComplete)) await this.making.publish('completed', 'jobId', id, 'returnvalue', result, 'prev', 'active');
+  }
+
+  async #after(taken: Taken | undefined, token: string): Promise<Next> {
+    if (taken) return this.#given(taken, token);
+    await this.making.publish('drained');
+    return NONE;
+  }
+
+  async fail(id: string, reason: string, keep: Keep, token: string, next: boolean, fields: Record<string, unknown> = {}): Promise<{ result: Next | undefined; finishedOn: number }> {
+    const lease = await this.leases.of(id, token, 'moveToFinished');
+    const finishedOn = Date.now();
+    const kept = keep ?? this.options.removeOnFail;
+    await this.making.alter(deadKept(keep));
+    const nack: Word[] = ['NACK', lease.receipt, 'FATAL', 'ERROR', reason ?? '', ...this.#note(lease, fields)];
+    if (keepsNothing(kept)) {
+      const [done] = await this.place.together([
+        [`DQ.${nack[0]}`, this.place.key, ...nack.slice(1)],
+        ['DQ.FIND', this.place.key, 'dead', 'ID', exactly(id), 'REV', 'COUNT', '10', 'DO', 'PURGE'],
+      ]);
+      if (Number(done) === 0) await this.#lost(id, 'moveToFinished');
+      await this.making.publish('failed', 'jobId', id, 'failedReason', reason, 'prev', 'active');
+    } else {
+      await this.#settle(id, 'moveToFinished', nack);
+    }
+    this.leases.drop(id);
+    return { result: next ? await this.#after(await this.fetching.next(), token) : undefined, finishedOn };
+  }
+
+  /** Gives a job back for later. Without `skipAttempt` it has failed. */
+  async delay(id: string, ms: number, token: string | undefined, skipAttempt: boolean, fields: Record<string, unknown>, next: boolean): Promise<Next | []> {
+    const lease = await this.leases.of(id, token, 'moveToDelayed');
+    if (skipAttempt) await this.#snooze(id, lease, ms, 'moveToDelayed');
+    else await this.#settle(id, 'moveToDelayed', ['NACK', lease.receipt, 'DELAY', String(Math.ceil(ms)), 'ERROR', String(fields.failedReason ?? ''), ...this.#note(lease, { ...fields, delay: ms })]);
+    this.leases.drop(id);
+    if (!next || !token) return [];
+    const found = await this.take(token);
+    return found[0] ? found : [];
+  }
+
+  /** Gives a job back that has failed and is tried again at once. */
+  async retry(id: string, token: string | undefined, fields: Record<string, unknown>): Promise<void> {
+    const lease = await this.leases.of(id, token, 'retryJob');
+    await this.#settle(id, 'retryJob', ['NACK', lease.receipt, 'DELAY', '0', 'ERROR', String(fields.failedReason ?? ''), ...this.#note(lease, fields)]);
+    this.leases.drop(id);
+  }
+
+  /** Gives a job back to its old place. No attempt is counted. */
+  async giveBack(id: string, token: string | undefined): Promise<void> {
+    const lease = await this.leases.of(id, token, 'moveJobFromActiveToWait');
+    await this.#snooze(id, lease, 0, 'moveJobFromActiveToWait');
+    this.leases.drop(id);
+  }
+
+  /** Gives a job back without blame. What it has gathered is in its payload then, so that its next run needs no note. */
+  async #snooze(id: string, lease: Lease, ms: number, command: string): Promise<void> {
+    const commands: Word[][] = [['DQ.NACK', this.place.key, lease.receipt, 'SILENT', 'DELAY', String(Math.ceil(ms))]];
+    const more: Gathered = { ...lease.gathered, v: lease.gathered.v + 1, started: (lease.gathered.started ?? 0) + 1 };
+    const { data, ...rest } = more;
+    const payload = written({ ...lease.stored, gathered: rest }, data ?? JSON.stringify(lease.stored.data ?? {}));
+    commands.push(['DQ.UPDATE', this.place.key, id, payload]);
+    const [done] = await this.place.together(commands);
+    if (Number(done) === 0) await this.#lost(id, command);
+  }
+
+  /** The note that keeps what a run has gathered for the next one. */
+  #note(lease: Lease, fields: Record<string, unknown>): Word[] {
+    const more: Gathered = { ...lease.gathered, v: lease.gathered.v + 1 };
+    if (typeof fields.stacktrace === 'string') more.stacktrace = fields.stacktrace;
+    more.delay = fields.delay as number | undefined;
+    if (typeof fields.tm === 'string') more.tm = fields.tm;
+    return ['NOTE', JSON.stringify(more)];
+  }
+
+  /** Settles a message. After a lost reply it may be settled already. */
+  async #settle(id: string, command: string, [verb, ...words]: Word[]): Promise<void> {
+    let lost = false;
+    const done = await persist(
+      () =>
+        this.place.dq(verb as string, ...words).catch((error: unknown) => {
+          lost = true;
+          throw error;
+        }),
+      () => this.#closed,
+    );
+    if (Number(done) === 0 && !lost) await this.#lost(id, command);
+    this.leases.drop(id);
+  }
+
+  /** Throws what BullMQ throws if the job is not this worker's any more. */
+  async #lost(id: string, command: string): Promise<never> {
+    this.leases.drop(id);
+    const found = seen(await this.place.dq('GET', id));
+    if (!found) throw failure(MISSING, id, command);
+    throw failure(found.state === 'running' ? NO_LOCK : NOT_IN_STATE, id, command);
+  }
+
+  async extend(ids: readonly string[], tokens: readonly string[], ms: number): Promise<string[]> {
+    const failed: string[] = [];
+    const touched: { id: string; receipt: string }[] = [];
+    for (const [at, id] of ids.entries()) {
+      try {
+        const lease = await this.leases.of(id, tokens[at], 'extendLock');
+        touched.push({ id, receipt: lease.receipt });
+      } catch {
+        failed.push(id);
+      }
+    }
+    if (!touched.length) return failed;
+    if (this.place.timed) ms = this.lease;
+    const until = Date.now() + ms;
+    const live = Number(await this.place.dq('TOUCH', String(ms), ...touched.map(({ receipt }) => receipt)));
+    for (const { id, receipt } of touched) {
+      const ok = live === touched.length || Number(await this.place.dq('TOUCH', String(ms), receipt)) === 1;
+      const held = this.leases.held(id);
+      if (!ok) failed.push(id);
+      else if (held) held.until = until;
+    }
+    return failed;
+  }
+
+  /** dq knows how many children a message waits for when it is sent. */
+  async waitForChildren(id: string, token: string): Promise<boolean> {
+    await this.leases.of(id, token, 'moveToWaitingChildren');
+    throw lacking('a job that runs cannot wait for children: add it with them, as a flow');
+  }
+
+  /** Runs a job again that has ended, as a new message with its id. */
+  async again(id: string, state: 'failed' | 'completed', reset: { resetAttemptsMade?: boolean; resetAttemptsStarted?: boolean }): Promise<void> {
+    const found = seen(await this.place.dq('GET', id));
+    if (!found) throw failure(MISSING, id, 'reprocessJob', state);
+    if (found.state !== (state === 'failed' ? 'dead' : 'finished')) throw failure(NOT_IN_STATE, id, 'reprocessJob', state);
+    const json = jobSeen(found);
+    if (reset.resetAttemptsMade) json.attemptsMade = 0;
+    if (reset.resetAttemptsStarted) json.attemptsStarted = 0;
+    await this.place.dq('SEND', payloadOf(json), 'ID', id, 'REPLACE', ...sendWords(json));
+    await this.making.publish('waiting', 'jobId', id, 'prev', state);
+  }
+}
