@@ -121,6 +121,7 @@ PUBLIC = {
         *["BackoffKind", "Batch", "Child", "Conditions", "Consumer", "Explanation", "FailedAttempt", "Family", "Follow", "Group"],
         *["Handlers", "Info", "Job", "Limit", "Message", "Middleware", "Next", "Outcome", "Park", "Pause", "Queue"],
         *["QueueOptions", "Record", "Reject", "Retry", "Schedule", "ScheduleOptions", "SendOptions", "Sending", "Serializer"],
+        *["FetchOptions", "GroupOptions", "LimitOptions", "NackOptions", "WorkerOptions"],
         *["Signal", "Snooze", "State", "Task", "TaskFailed", "Tasks", "Window", "Worker", "connect", "connect_cluster"],
         "current_message",
     ],

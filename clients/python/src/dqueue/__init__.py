@@ -39,6 +39,10 @@ from dqueue.protocol.message import Message
 from dqueue.protocol.options import (
     BackoffKind,
     Conditions,
+    FetchOptions,
+    GroupOptions,
+    LimitOptions,
+    NackOptions,
     Pause,
     QueueOptions,
     ScheduleOptions,
@@ -69,6 +73,7 @@ from dqueue.working.handlers import (
     Snooze,
 )
 from dqueue.working.middleware import Middleware, Sending, current_message
+from dqueue.working.options import WorkerOptions
 
 __all__ = [
     "BackoffKind",
@@ -79,14 +84,18 @@ __all__ = [
     "Explanation",
     "FailedAttempt",
     "Family",
+    "FetchOptions",
     "Follow",
     "Group",
+    "GroupOptions",
     "Handlers",
     "Info",
     "Job",
     "Limit",
+    "LimitOptions",
     "Message",
     "Middleware",
+    "NackOptions",
     "Next",
     "Outcome",
     "Park",
@@ -109,6 +118,7 @@ __all__ = [
     "Tasks",
     "Window",
     "Worker",
+    "WorkerOptions",
     "connect",
     "connect_cluster",
     "current_message",
