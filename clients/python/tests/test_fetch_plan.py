@@ -3,7 +3,7 @@
 import random
 
 from dqueue.working.fetch_plan import MOST, Ack, Fetch, FetchPlan, acks
-from dqueue.working.handlers import Done
+from dqueue.working.outcomes import Done
 
 A, B = Done("a"), Done("b")
 

@@ -63,17 +63,10 @@ from dqueue.protocol.records import (
     Window,
 )
 from dqueue.working.definition import Serializer, TaskFailed
-from dqueue.working.handlers import (
-    Follow,
-    Handlers,
-    Outcome,
-    Park,
-    Reject,
-    Retry,
-    Snooze,
-)
+from dqueue.working.handlers import Handlers
 from dqueue.working.middleware import Middleware, Sending, current_message
-from dqueue.working.options import WorkerOptions
+from dqueue.working.outcomes import Follow, Outcome, Park, Reject, Retry, Snooze
+from dqueue.working.worker_options import WorkerOptions
 
 __all__ = [
     "BackoffKind",

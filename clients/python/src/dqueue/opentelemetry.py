@@ -17,8 +17,8 @@ from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 
 from dqueue.protocol.message import Message
-from dqueue.working.handlers import Park, Snooze
 from dqueue.working.middleware import Middleware, Sending
+from dqueue.working.outcomes import Park, Snooze
 
 
 class Tracing(Middleware):

@@ -32,7 +32,8 @@ from dqueue.protocol.client import Client
 from dqueue.protocol.message import Message
 from dqueue.protocol.options import Instant, Millis, QueueOptions, encode, millis, words
 from dqueue.protocol.records import Info
-from dqueue.working.handlers import Done, Handlers, acked, failure, success
+from dqueue.working.handlers import Handlers
+from dqueue.working.outcomes import Done, acked, failure, success
 
 # The fixtures are in a module of their own, because pytest imports it in every run.
 __all__ = ["ManualQueue", "Server", "dq_client", "dq_queue", "dq_server", "dq_url", "manual_queue"]

@@ -5,8 +5,9 @@ from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Any
 
 from dqueue.protocol.message import Message
-from dqueue.working.handlers import Handlers, Outcome
+from dqueue.working.handlers import Handlers
 from dqueue.working.middleware import Context, handling
+from dqueue.working.outcomes import Outcome
 
 Handler = Callable[[Message], Awaitable[Outcome]]
 

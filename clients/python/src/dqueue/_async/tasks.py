@@ -27,9 +27,9 @@ from dqueue.working.definition import (
     Serializer,
     was_open,
 )
-from dqueue.working.handlers import Outcome
 from dqueue.working.middleware import Context, Middleware
-from dqueue.working.options import WorkerOptions
+from dqueue.working.outcomes import Outcome
+from dqueue.working.worker_options import WorkerOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")

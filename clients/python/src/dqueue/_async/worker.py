@@ -17,7 +17,10 @@ from dqueue.protocol import calls
 from dqueue.protocol.calls import Call
 from dqueue.protocol.message import Message, about
 from dqueue.protocol.options import LOST_WORKERS, Millis
-from dqueue.working.handlers import (
+from dqueue.working.lastwords import LAST_WORDS
+from dqueue.working.leases import Leases, Timing
+from dqueue.working.middleware import Middleware
+from dqueue.working.outcomes import (
     Done,
     Ended,
     Outcome,
@@ -29,9 +32,6 @@ from dqueue.working.handlers import (
     may_have_killed,
     success,
 )
-from dqueue.working.lastwords import LAST_WORDS
-from dqueue.working.leases import Leases, Timing
-from dqueue.working.middleware import Middleware
 
 log = logging.getLogger("dqueue")
 

@@ -8,8 +8,8 @@ from dqueue._sync.settling import Settling
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.working.fetch_plan import Ack, Fetch, FetchPlan, acks, tokens
-from dqueue.working.handlers import Done
 from dqueue.working.leases import Timing
+from dqueue.working.outcomes import Done
 
 log = logging.getLogger("dqueue")
 

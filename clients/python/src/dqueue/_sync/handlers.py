@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from dqueue.protocol.message import Message
-from dqueue.working.handlers import Handlers, Outcome
+from dqueue.working.handlers import Handlers
+from dqueue.working.outcomes import Outcome
 
 SyncHandlers = Handlers[Callable[[Message], Outcome]]

@@ -10,7 +10,7 @@ from dqueue.nodes import KnownNodes
 from dqueue.protocol.calls import Call
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
-from dqueue.working.handlers import given_back
+from dqueue.working.outcomes import given_back
 from dqueue.working.room import LOOK_AGAIN, SLOW, Room
 
 log = logging.getLogger("dqueue")

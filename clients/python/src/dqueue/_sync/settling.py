@@ -12,8 +12,8 @@ from dqueue._sync.runtime import Event, sleep
 from dqueue.protocol.calls import Call
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
-from dqueue.working.handlers import Done, acked, failure, given_back
 from dqueue.working.lastwords import LAST_WORDS
+from dqueue.working.outcomes import Done, acked, failure, given_back
 
 log = logging.getLogger("dqueue")
 

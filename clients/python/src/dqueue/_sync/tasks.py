@@ -15,9 +15,9 @@ from dqueue.protocol.message import Message
 from dqueue.protocol.options import Millis, ScheduleOptions, SendOptions, millis
 from dqueue.protocol.records import Record
 from dqueue.working.definition import JSON, Definition, JobCalls, Serializer, was_open
-from dqueue.working.handlers import Outcome
 from dqueue.working.middleware import Context, Middleware
-from dqueue.working.options import WorkerOptions
+from dqueue.working.outcomes import Outcome
+from dqueue.working.worker_options import WorkerOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")

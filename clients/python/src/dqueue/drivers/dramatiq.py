@@ -33,8 +33,8 @@ from dqueue.protocol import message as dq
 from dqueue.protocol.client import socket_timeout
 from dqueue.protocol.options import LOST_WORKERS
 from dqueue.protocol.retrying import is_transient, pauses
-from dqueue.working.handlers import described
 from dqueue.working.lastwords import LastWords
+from dqueue.working.outcomes import described
 
 HEARTBEAT_TIMEOUT = 60_000
 """Milliseconds without a heartbeat after which the messages of a worker go to another one."""

@@ -10,8 +10,8 @@ from dqueue.protocol.client import socket_timeout
 from dqueue.protocol.message import Message
 from dqueue.protocol.options import ScheduleOptions, SendOptions, encode
 from dqueue.protocol.records import Record
-from dqueue.working.handlers import Follow, Reject
 from dqueue.working.middleware import Sending
+from dqueue.working.outcomes import Follow, Reject
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dqueue.protocol.message import Message
-from dqueue.working.handlers import Done
+from dqueue.working.outcomes import Done
 
 MOST = 1000
 """The most messages of one FETCH. A TOKEN allows no more."""

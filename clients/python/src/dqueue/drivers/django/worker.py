@@ -17,7 +17,7 @@ from dqueue.drivers.django.tasks import (
     signals,
 )
 from dqueue.protocol.message import Message
-from dqueue.working.handlers import Reject, Retry
+from dqueue.working.outcomes import Reject, Retry
 
 
 class TaskWorker:
