@@ -5,67 +5,22 @@ import time
 
 import pytest
 
+from tests.checker import stream
 from tests.harness.replies import Queue
 from tests.harness.server import wait_for
 
 LOG = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentage": 0}
 
-# What an event leaves a message in; one that is not named here leaves it as it was.
-AFTER = {
-    "sent": "waits",
-    "ready": "ready",
-    "delivered": "running",
-    "acked": "finished",
-    "nacked": "waits",
-    "timeout": "waits",
-    "dead": "dead",
-    "cancelled": "cancelled",
-    "released": "waits",
-    "redriven": "waits",
-    "rescheduled": "waits",
-    "replaced": None,
-    "purged": None,
-}
-BEFORE = {
-    "sent": {None, "finished", "dead", "cancelled"},
-    "ready": {"waits", "running"},
-    "delivered": {"ready"},
-    "acked": {"running"},
-    "nacked": {"running"},
-    "timeout": {"running"},
-    "dead": {"waits", "ready", "running"},
-    "redriven": {"dead"},
-}
-SEEN = {"delayed": "waits", "retry": "waits", "held": "waits", "blocked": "ready"}
 
-
-def told(client, stream) -> dict:
-    """The state of each message as the stream tells it. Fails where an event is missing or comes twice."""
-    states = {}
-    for id, fields in client.xrange(stream):
-        event, message = fields[b"event"].decode(), fields[b"id"]
-        before = states.get(message)
-        assert before in BEFORE.get(event, {before}), (id, event, message, before)
-        states[message] = AFTER.get(event, before)
-    return states
-
-
-def there(client, key) -> dict:
-    q = Queue(client, key)
-    states = {}
-    for state in ("delayed", "ready", "blocked", "retry", "running", "finished", "dead", "cancelled", "held"):
-        for id in q.do("LIST", state, "COUNT", 10_000, "IDS")[1]:
-            states[id] = SEEN.get(state, state)
-    return states
-
-
-def check(client, key="q", stream="events"):
+def check(client, key="q", name="events"):
     """The stream tells what is there, once no TTL ends meanwhile; messages that have ended may have left no record."""
     ended = {"finished", "dead", "cancelled", None}
 
     def is_told():
-        states, found = told(client, stream), there(client, key)
-        return {id: s for id, s in states.items() if id in found or s not in ended} == found
+        states, faults = stream.tell(stream.read(client, name))
+        assert faults == []
+        found = stream.there(client, key)
+        return {id: state for id, state in states.items() if id in found or state not in ended} == found
 
     wait_for(is_told, 10, "a stream that tells what is there")
 

@@ -4,8 +4,8 @@ Tenants send jobs to one queue with `LIMITS 2 user-<n> all`; workers fetch, run 
 the same arrivals: without the flood, and with one tenant that sends `--flood` times as much as each other one and whose
 jobs run `--slow` times as long. The time is virtual (CLOCK MANUAL), so the waits are exact and the same in each run.
 
-The event stream of the queue says what happened. From it, an exact checker counts how many jobs of each name ran at once
-and how many began within each window. The exit status is 1 if a limit was ever exceeded, if less than 99 % of the limit
+The event stream of the queue says what happened. From it, an exact checker (tests/checker/limits.py) counts how many jobs of
+each name ran at once and how many began within each window. The exit status is 1 if a limit was ever exceeded, if less than 99 % of the limit
 `all` was used while there was work for it, or if the p99 wait of the others grew by more than `--ratio`.
 """
 
@@ -16,11 +16,12 @@ import sys
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
+from tests.checker import stream
+from tests.checker.limits import Limit, Limits
 from tests.harness.server import Server
 
 START = 1_000_000_000
 KEY, STREAM = "jobs", "events"
-ENDS = {b"acked", b"nacked", b"timeout", b"dead", b"cancelled"}
 
 
 @dataclass(frozen=True)
@@ -47,36 +48,9 @@ class Seen:
         return sorted(self.waits)[len(self.waits) * 99 // 100]
 
 
-class Limits:
-    """What the checker holds each name to: jobs at once, and jobs that begin within a window."""
-
-    def __init__(self, each: int, workers: int, rate: int, per: int):
-        self.each, self.workers, self.rate, self.per = each, workers, rate, per
-        self.running = Counter()
-        self.begun = deque()
-        self.faults = []
-
-    def begins(self, at: int, name: str) -> None:
-        for limit, most in ((name, self.each), ("all", self.workers)):
-            self.running[limit] += 1
-            if self.running[limit] > most:
-                self.faults.append(f"{at}: {self.running[limit]} jobs of {limit} run at once")
-        while self.begun and self.begun[0] <= at - self.per:
-            self.begun.popleft()
-        self.begun.append(at)
-        if len(self.begun) > self.rate:
-            self.faults.append(f"{at}: {len(self.begun)} jobs of all began within {self.per} ms")
-
-    def full_for(self, since: int, until: int) -> int:
-        """For how many of these ms, in which nothing begins or ends, no job of `all` could begin."""
-        if self.running["all"] >= self.workers:
-            return until - since
-        frees = self.begun[-self.rate] + self.per if len(self.begun) >= self.rate else since
-        return max(0, min(until, frees) - since)
-
-    def ends(self, name: str) -> None:
-        self.running[name] -= 1
-        self.running["all"] -= 1
+def rules_of(args) -> dict:
+    """The limits of the queue."""
+    return {"user-*": Limit(concurrency=args.limit), "all": Limit(concurrency=args.workers, rates=((args.rate, args.per),))}
 
 
 def arrivals(args, flood: bool) -> list:
@@ -96,8 +70,8 @@ def run(client, args, jobs) -> Seen:
     """Runs the jobs under virtual time, and returns what the event stream showed."""
     client.flushall()
     client.execute_command("DQ.CREATE", KEY, "CLOCK", "MANUAL", START, "EVENTS", STREAM, "EVENTSLEN", 8 * len(jobs))
-    client.execute_command("DQ.LIMIT", KEY, "user-*", "CONCURRENCY", args.limit)
-    client.execute_command("DQ.LIMIT", KEY, "all", "RATE", args.rate, "PER", args.per, "CONCURRENCY", args.workers)
+    for name, limit in rules_of(args).items():
+        client.execute_command("DQ.LIMIT", KEY, name, *limit.words())
     lasts = {str(number).encode(): job.runs for number, job in enumerate(jobs)}
     coming = deque(enumerate(jobs))
     done, free, now = [], args.workers, 0
@@ -129,33 +103,39 @@ def run(client, args, jobs) -> Seen:
 
 def check(client, args, jobs) -> Seen:
     """Reads the event stream."""
-    seen, limits = Seen(), Limits(args.limit, args.workers, args.rate, args.per)
+    seen, limits = Seen(), Limits(rules_of(args))
     sent, waiting, last = {}, Counter(), 0
     # The tenants that have a job which waits though their own limit has room, and for how many ms there was
     # such a tenant, and for how many of these the limit `all` was full.
     able, had_work, was_full = set(), 0, 0
-    for _, event in client.xrange(STREAM):
-        kind, id, at = event[b"event"], event[b"id"], int(event[b"at"])
+    for event in stream.read(client, STREAM):
+        at, id = event.at, event.id
         if able:
             had_work += at - last
-            was_full += limits.full_for(last, at)
+            was_full += full_for(limits, last, at)
         job, last = jobs[int(id)], at
         name = f"user-{job.user}"
-        if kind == b"sent":
+        if event.kind == "sent":
             sent[id] = at
             waiting[name] += 1
-        elif kind == b"delivered":
-            limits.begins(at, name)
+        elif event.kind == "delivered":
+            limits.begins(at, id, (name, "all"))
             waiting[name] -= 1
             if job.user:
                 seen.waits.append(at - sent[id])
-        elif kind in ENDS:
-            limits.ends(name)
-        has_room = waiting[name] > 0 and limits.running[name] < args.limit
+        elif event.kind in stream.ENDS:
+            limits.ends(id, (name, "all"))
+        has_room = waiting[name] > 0 and limits.used(name) < args.limit
         (able.add if has_room else able.discard)(name)
     seen.faults = limits.faults
     seen.used = was_full / had_work if had_work else 1.0
     return seen
+
+
+def full_for(limits, since: int, until: int) -> int:
+    """For how many of these ms, in which nothing begins or ends, no job of `all` could begin."""
+    frees = limits.free_at("all", since)
+    return until - since if frees is None else max(0, min(until, frees) - since)
 
 
 def measured(args) -> tuple:
