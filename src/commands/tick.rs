@@ -4,7 +4,7 @@ use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{memory, Args, CommandResult, Context, Failure, Name, OwnedName, Reply};
 use crate::server::commit::{self, begin_without_events, change, Missing};
-use crate::server::{clock, errors, wakeups};
+use crate::server::{clock, errors, own_slots, wakeups};
 use dq_queue::args::tick::Tick;
 use dq_queue::args::{self, Words};
 use dq_queue::limits::MAX_STEPS;
@@ -71,7 +71,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             for (_, key) in known {
                 let name = OwnedName::new(&key);
                 // Only the node that owns a slot may change its queues.
-                if !ctx.owns(name.name()) {
+                if !ctx.owns(name.name()) || own_slots::is_coming(ctx, name.name()) {
                     continue;
                 }
                 // The index is only a hint: the key may hold another type by now.

@@ -7,15 +7,25 @@ use super::{raw, Context};
 /// What CLUSTER INFO says where this node must not serve its slots.
 const DOWN: &[u8] = b"cluster_state:fail";
 
-/// The slots of this node: the first and the last of each range.
+/// The slots of this node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OwnSlots(Vec<(u32, u32)>);
+pub struct OwnSlots {
+    /// The first and the last of each range. None while the cluster is down for this node.
+    ranges: Vec<(u32, u32)>,
+    is_down: bool,
+}
 
 impl OwnSlots {
     /// Whether a slot is one of them.
     pub fn contains(&self, slot: u32) -> bool {
-        let mut ranges = self.0.iter();
+        let mut ranges = self.ranges.iter();
         ranges.any(|(first, last)| (*first..=*last).contains(&slot))
+    }
+
+    /// Whether the cluster is down for this node: it may serve none of its slots then, but what it
+    /// has is still its own.
+    pub fn is_down(&self) -> bool {
+        self.is_down
     }
 
     /// Reads them from the reply of CLUSTER NODES. A slot that is on its way to this node is not
@@ -31,7 +41,10 @@ impl OwnSlots {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             Some((first.parse().ok()?, last.parse().ok()?))
         });
-        OwnSlots(ranges.collect())
+        OwnSlots {
+            ranges: ranges.collect(),
+            is_down: false,
+        }
     }
 }
 
@@ -44,7 +57,10 @@ impl Context {
         }
         let is_down = |info: &[u8]| info.windows(DOWN.len()).any(|part| part == DOWN);
         match self.ask_cluster(c"INFO", is_down)? {
-            true => Some(OwnSlots::default()),
+            true => Some(OwnSlots {
+                ranges: Vec::new(),
+                is_down: true,
+            }),
             false => self.ask_cluster(c"NODES", OwnSlots::of_nodes),
         }
     }
@@ -85,7 +101,7 @@ mod tests {
             e7d1 127.0.0.1:30001@31001,host myself,master - 0 0 1 connected 0-5460 7000 \
             [93-<-292f] [95->-292f]\n";
         let slots = OwnSlots::of_nodes(nodes);
-        assert_eq!(slots, OwnSlots(vec![(0, 5460), (7000, 7000)]));
+        assert_eq!(slots.ranges, [(0, 5460), (7000, 7000)]);
         assert!(slots.contains(5460) && slots.contains(7000) && !slots.contains(5461));
         assert_eq!(OwnSlots::of_nodes(b""), OwnSlots::default());
     }

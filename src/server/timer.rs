@@ -12,7 +12,7 @@ use super::address::QueueAddress;
 use super::commit::{self, begin, begin_without_events, change, Begun, Slot};
 use super::due_index::Due;
 use super::serving::{serve, slots};
-use super::{arrivals, bound_leases, bulk_ops, clock, config, metrics, wakeups};
+use super::{arrivals, bound_leases, bulk_ops, clock, config, metrics, own_slots, wakeups};
 
 /// The number of steps between two readings of the clock.
 const STEPS: u64 = 64;
@@ -91,6 +91,7 @@ fn run(ctx: &mut Context) {
     // The last timer that had time decides how the next turn begins.
     if start < deadline {
         ctx.collect_log_entries();
+        slots::check(ctx);
         end_released_leases(ctx, deadline);
         let longest = run_due_slices(ctx, deadline);
         let is_left = is_work_due();
@@ -157,6 +158,11 @@ fn run_due_slices(ctx: &mut Context, deadline: u64) -> u64 {
             wakeups::with_index(|index| {
                 index.schedule(db, &key, now + wakeups::NOT_OWNED_RETRY_MS)
             });
+            continue;
+        }
+        if own_slots::is_coming(ctx, name.name()) {
+            wakeups::with_index(|index| index.forget(db, &key));
+            own_slots::hold_back(ctx, (db, key), due);
             continue;
         }
         let lag = match due {

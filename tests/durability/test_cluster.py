@@ -1,9 +1,12 @@
 """Queues in a cluster: redirects, calls with keys of several slots, and slots that move with leases and waiters."""
 
+import time
+
 import pytest
 
+from tests.checker import stream
 from tests.harness.replies import Queue, digest, msgs
-from tests.harness.server import now_ms
+from tests.harness.server import now_ms, wait_for
 from tests.harness.traffic import rich
 from tests.harness.wire import Error
 
@@ -86,3 +89,29 @@ def test_waiters_are_redirected_when_their_slot_moves(plan_move):
     assert isinstance(reply, Error) and reply.startswith("MOVED")
     assert str(target.port) in reply
     source.wait_blocked(0)
+
+
+def test_a_queue_that_comes_before_the_keys_that_it_names_waits_for_them(cluster):
+    """A lease ends in between. What follows must find the event stream, the queue of DEADTO, and the parent."""
+    source = cluster.owner("{s}q")
+    target = next(node for node in cluster.nodes if node is not source)
+    client, slot = source.client(), cluster.slot("{s}q")
+    Queue(client, "{s}dead").send("earlier")
+    Queue(client, "{s}parents").send("x", "ID", "p", "CHILDREN", 1)
+    q = Queue(client, "{s}q")
+    q.do("CREATE", "RETRIES", 0, "DEADTO", "{s}dead", "EVENTS", "{s}events")
+    q.send("x", "ID", "a", "PARENT", "{s}parents", "p")
+    q.one("LEASE", 200)
+    ids = [cluster.node_id(node) for node in (source, target)]
+    with source.wire() as s, target.wire() as t:
+        t.ok("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[0])
+        s.ok("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1])
+        for key in ("{s}q", "{s}events", "{s}dead", "{s}parents"):
+            assert s.ok("MIGRATE", "127.0.0.1", target.port, key, 0, 5000) == b"OK"
+            time.sleep(0.3)
+        for wire in (t, s):
+            wire.ok("CLUSTER", "SETSLOT", slot, "NODE", ids[1])
+    client = target.client()
+    wait_for(lambda: Queue(client, "{s}dead").len() == 2, 5, "the dead message")
+    assert [event.kind for event in stream.read(client, "{s}events")] == ["sent", "ready", "delivered", "timeout", "dead"]
+    assert Queue(client, "{s}parents").state("p") == "ready"

@@ -1,4 +1,5 @@
-//! Tells the clients that wait for families of slots that have come or gone.
+//! What follows when slots have come or gone, for clients that wait for families and for queues that
+//! have come before their slots.
 
 use crate::redis::{clock, Context};
 
@@ -20,6 +21,9 @@ pub fn check(ctx: &Context) {
         // Clients that wait here get messages of queues that have come, without a call of theirs.
         for (db, key) in families::slots_changed() {
             wait_list::schedule(db, &key);
+        }
+        for ((db, key), due) in own_slots::take_held_back() {
+            wakeups::schedule(ctx, db, &key, due);
         }
     }
 }
