@@ -3,6 +3,8 @@
 import pytest
 
 from tests.checker.check import check
+from tests.checker.jobs import rules
+from tests.checker.jobs.toy import JOB_FAULTS, JobToy
 from tests.checker.run import run
 from tests.checker.toy import FAULTS, Toy
 from tests.checker.toy_clocks import CLOCK_FAULTS, ClockToy
@@ -61,6 +63,19 @@ def test_a_correct_history_with_breakers_and_batches_passes_the_checker(seed):
 @pytest.mark.parametrize("fault,rule", FLOW_FAULTS.items())
 def test_every_seeded_fault_of_breakers_and_batches_is_found_by_its_rule(fault, rule):
     assert any(one.startswith(rule) for seed in SEEDS for one in check(FlowToy(seed, fault).run()))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_correct_record_of_jobs_passes_the_checker(seed):
+    record = JobToy(seed).run()
+    assert len(record.got) > 150
+    assert record.letters and record.signals and record.counts and any(send.limits for send in record.sends)
+    assert rules.check(record) == []
+
+
+@pytest.mark.parametrize("fault,rule", JOB_FAULTS.items())
+def test_every_seeded_fault_of_jobs_is_found_by_its_rule(fault, rule):
+    assert any(one.startswith(rule) for seed in SEEDS for one in rules.check(JobToy(seed, fault).run()))
 
 
 def report(found):

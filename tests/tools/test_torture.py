@@ -19,7 +19,7 @@ from tests.torture.trade import ORDERS
 SHORT = {
     "kill9-always": 3, "power-always": 3, "torn-tail": 3, "reload": 2,
     "lost-replies": 2, "cut-replies": 3, "failover": 3, "slot-migration": 3, "clock-steps": 3, "clocks-apart": 5, "sigstop": 3,
-    "family-resharded": 3, "family-doubled": 4, "kill9-many-queues": 2, "failed-save": 2,
+    "jobs-kill9": 3, "jobs-slot-migration": 3, "family-resharded": 3, "family-doubled": 4, "kill9-many-queues": 2, "failed-save": 2,
 }  # fmt: skip
 
 
@@ -109,6 +109,22 @@ def test_the_checker_finds_the_messages_lost_without_a_log():
 
     row = run("forgetful", Forgetful(5), 2, 5)
     assert any(violation.startswith("nothing_lost") for violation in row.violations)
+
+
+@pytest.mark.slow
+def test_the_checker_finds_an_event_that_somebody_has_removed():
+    class Removed(FAULTS["jobs-kill9"]):
+        def inject(self):
+            """Takes one of the newest events out of the stream."""
+            client, key = self.server.client(), self.keys[-1]
+            for id, _ in client.xrevrange(key, count=1):
+                client.xdel(key, id)
+
+    stage = Removed(6)
+    stage.trades = few(stage.trades)
+    row = run("removed", stage, 2, 6)
+    assert row.injected > 0
+    assert any(violation.startswith("events_tell_the_state") for violation in row.violations)
 
 
 @pytest.mark.slow

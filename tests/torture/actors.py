@@ -11,18 +11,23 @@ PATIENCE = 7_000
 
 
 def consume(ports, key, directory, name, seed, until, lease, ways):
-    """Keeps one consumer alive: each that crashes is followed by another, with a journal of its own.
+    """Keeps one consumer alive. All is well again when there is a file `healed` in the directory."""
 
-    All is well again when there is a file `healed` in the directory.
-    """
+    def live(life, path):
+        consumer = Consumer(ports, key, path, f"{name}.{life}", seed + life, lease, ways)
+        consumer.run(until, PATIENCE, lambda: os.path.exists(f"{directory}/healed"))
+
+    lives(directory, name, live)
+
+
+def lives(directory, name, live):
+    """Each one that crashes is followed by another, with a journal of its own: `live` is called with the number and the journal."""
     os.setpgid(0, 0)
     for life in range(10_000):
         child = os.fork()
         if child == 0:
             try:
-                path = f"{directory}/{name}.{life}.jsonl"
-                consumer = Consumer(ports, key, path, f"{name}.{life}", seed + life, lease, ways)
-                consumer.run(until, PATIENCE, lambda: os.path.exists(f"{directory}/healed"))
+                live(life, f"{directory}/{name}.{life}.jsonl")
                 os._exit(0)
             except BaseException:
                 traceback.print_exc()

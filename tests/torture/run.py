@@ -9,9 +9,7 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.checker.actors import watch
-from tests.checker.check import check
-from tests.checker.history import History, clock
+from tests.checker.history import clock
 from tests.torture.stage import Stage
 
 # Seconds that the actors may take to drain the queues after the last fault.
@@ -52,10 +50,10 @@ def run(name: str, stage: Stage, seconds: float, seed: int) -> Row:
                 crew.stop()
             stage.finish()
             for trade in stage.trades:
-                history = read(stage, trade)
-                row.operations += history.operations
-                row.gone += history.gone
-                row.violations += [f"{violation} ({trade.name})" for violation in check(history)]
+                operations, gone, violations = trade.judge(stage)
+                row.operations += operations
+                row.gone += gone
+                row.violations += [f"{violation} ({trade.name})" for violation in violations]
     finally:
         stage.close()
     row.operations += stage.extra_operations
@@ -73,14 +71,6 @@ def inject(stage, until) -> None:
         time.sleep(max(0.0, min(left, stage.pause * stage.rng.uniform(0.5, 1.5))))
 
 
-def read(stage, trade) -> History:
-    return History.read(
-        sorted(stage.journals.glob(f"{trade.name}.*.jsonl")),
-        retries=trade.retries, breaker=trade.breaker, concurrency=trade.concurrency, windows=stage.windows,
-        steps=stage.steps, standstills=stage.standstills, disturbed=stage.disturbed, quiet=stage.quiet, **stage.end_state(trade),
-    )  # fmt: skip
-
-
 class Crew:
     """The processes of the actors."""
 
@@ -96,8 +86,8 @@ class Crew:
             for n in range(trade.consumers):
                 seed = self.rng.randrange(2**31)
                 self.start(trade.consume, *where, folder, f"{name}.c{n}", seed, until, stage.lease, ways)
-            if trade.breaker:
-                self.start(watch, *where, folder / f"{name}.watch.jsonl", until)
+            for end, watcher in trade.watchers():
+                self.start(watcher, *where, folder / f"{name}.{end}.jsonl", until)
 
     def start(self, target, *args) -> None:
         process = self.context.Process(target=target, args=args)

@@ -79,15 +79,20 @@ class Stage:
         raise NotImplementedError
 
     @property
+    def queues(self) -> list:
+        """All queues. They are in one slot."""
+        return [queue for trade in self.trades for queue in trade.queues(self.key)]
+
+    @property
     def keys(self) -> list:
-        """All queues. They are in one slot, and the first is `key`."""
-        return [self.key + trade.suffix for trade in self.trades]
+        """All queues and what belongs to them, in the same slot."""
+        return [key for trade in self.trades for key in trade.keys(self.key)]
 
     def create(self) -> None:
         """Makes the queues."""
         client = self.primary().client()
-        for trade, key in zip(self.trades, self.keys):
-            trade.create(client, key)
+        for trade in self.trades:
+            trade.create(client, self.key + trade.suffix)
 
     def end_state(self, trade) -> dict:
         """What a History says of the end of this queue."""
@@ -134,11 +139,11 @@ class Stage:
             replies = w.ok("EXEC")
         errors = [reply for reply in replies if isinstance(reply, Error)]
         assert not errors, errors
-        return b"".join(replies[len(self.keys)])
+        return b"".join(replies[len(self.queues)])
 
     def mark(self, wire) -> None:
         """Something for the log of each queue, which harms nobody."""
-        for key in self.keys:
+        for key in self.queues:
             wire.ok("DQ.GROUPSET", key, "frozen", "WEIGHT", self.rng.randrange(1, 100))
 
     def digest(self, server: Server) -> bytes:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.checker.actors import Ways, produce
-from tests.checker.history import Breaker
+from tests.checker.actors import Ways, produce, watch
+from tests.checker.check import check
+from tests.checker.history import Breaker, History
 from tests.torture.actors import consume
 
 FAR = 2**50
@@ -30,6 +31,27 @@ class Trade:
     # Those of the options that the checker needs to know.
     breaker: Breaker | None = None
     concurrency: dict = field(default_factory=dict)
+
+    def queues(self, key) -> list:
+        """The keys of all of its queues. `key` is that of the stage."""
+        return [key + self.suffix]
+
+    def keys(self, key) -> list:
+        """All of its keys."""
+        return self.queues(key)
+
+    def watchers(self) -> list:
+        """The functions of the processes that look on, by the ends of the names of their journals."""
+        return [("watch", watch)] if self.breaker else []
+
+    def judge(self, stage) -> tuple:
+        """How many operations were answered, how many of them a crash has undone, and all violations."""
+        history = History.read(
+            sorted(stage.journals.glob(f"{self.name}.*.jsonl")),
+            retries=self.retries, breaker=self.breaker, concurrency=self.concurrency, windows=stage.windows, steps=stage.steps,
+            standstills=stage.standstills, disturbed=stage.disturbed, quiet=stage.quiet, **stage.end_state(self),
+        )  # fmt: skip
+        return history.operations, history.gone, check(history)
 
     def create(self, client, key) -> None:
         """Makes the queue."""

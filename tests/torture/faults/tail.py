@@ -23,8 +23,9 @@ class TornTail(Alone):
     """
 
     pause = 1.0
-    # Operations in the log that is cut.
+    # Operations in the log that is cut, and the keys that they change.
     length = 120
+    cut_keys: tuple = ("q",)
 
     def open(self) -> None:
         super().open()
@@ -37,12 +38,11 @@ class TornTail(Alone):
         source = Server(**self.conf).start()
         try:
             client = source.client()
-            options = ("CLOCK", "MANUAL", "BREAKER", 2, "PER", 500, "OPEN", 100, "MAX", 300)
-            traffic = Traffic(client, "q", self.rng.randrange(10**6), *options, linked=True)
+            traffic = self.traffic(client, self.rng.randrange(10**6))
             [log] = increments(source)
             self.records = []
             for _ in range(self.length):
-                begin, count, held = log.stat().st_size, len(commands(source)), digest(client, "q")
+                begin, count, held = log.stat().st_size, len(commands(source)), self.held(client)
                 traffic.run(1)
                 # Where a step wrote several records, nobody knows the state between them.
                 if len(commands(source)) == count + 1:
@@ -52,6 +52,15 @@ class TornTail(Alone):
             self.log = log.name
         finally:
             source.close()
+
+    def traffic(self, client, seed) -> Traffic:
+        """What writes the log."""
+        options = ("CLOCK", "MANUAL", "BREAKER", 2, "PER", 500, "OPEN", 100, "MAX", 300)
+        return Traffic(client, "q", seed, *options, linked=True)
+
+    def held(self, client) -> bytes:
+        """What the log holds."""
+        return b"".join(digest(client, key) for key in self.cut_keys)
 
     def inject(self) -> None:
         """As many cuts as fit into the time between two faults, then a tear under load."""
@@ -76,12 +85,11 @@ class TornTail(Alone):
         shutil.copytree(self.folder, target)
         os.truncate(target / self.log, size)
         twin.start()
-        self.differ(f"a log cut at byte {size}", held, digest(twin.client(), "q"))
+        self.differ(f"a log cut at byte {size}", held, self.held(twin.client()))
         if self.injected % AGAIN == 0:
-            q = Queue(twin.client(), "q")
-            q.do("SEND", "after", "ID", "after the tear")
-            after = q.digest()
+            Queue(twin.client(), "q").do("SEND", "after", "ID", "after the tear")
+            after = self.held(twin.client())
             twin.restart(crash=True)
-            self.differ(f"what came after a cut at byte {size}", after, digest(twin.client(), "q"))
+            self.differ(f"what came after a cut at byte {size}", after, self.held(twin.client()))
         twin.kill9()
         self.extra_operations += 1

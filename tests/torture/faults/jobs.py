@@ -1,0 +1,46 @@
+"""The faults of other rows, done to jobs: DEADTO, the event stream, children, signals, reruns and named limits."""
+
+from tests.harness.job_traffic import JobTraffic
+from tests.torture.faults import cluster, disk, process, replicas, tail
+from tests.torture.jobs import JOBS
+
+
+class Kill9(process.Kill9):
+    """SIGKILL under appendfsync always. Nothing that was answered is lost, and the log gives the same stream."""
+
+    trades = (JOBS,)
+
+
+class Power(disk.PowerEverysec):
+    """Power loss. What is lost of a job is lost of the stream, of its parent and of its letter, too."""
+
+    trades = (JOBS,)
+
+
+class TornTail(tail.TornTail):
+    """The log of such jobs is cut at every byte of its last entries, which hold changes of several keys each."""
+
+    trades = (JOBS,)
+    length = 240
+    cut_keys = JobTraffic.keys
+
+    def traffic(self, client, seed) -> JobTraffic:
+        return JobTraffic(client, seed)
+
+
+class Reload(process.Reload):
+    """DEBUG RELOAD and DEBUG LOADAOF."""
+
+    trades = (JOBS,)
+
+
+class Promotion(replicas.Promotion):
+    """The primary dies, and the replica has the stream, the parents and the letters as far as it had got them."""
+
+    trades = (JOBS,)
+
+
+class SlotMigration(cluster.SlotMigration):
+    """The queues, the stream and the letters move together."""
+
+    trades = (JOBS,)

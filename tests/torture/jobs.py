@@ -1,0 +1,70 @@
+"""Queues under faults that are used for jobs which die, wait for others, run once more and share limits (tests/checker/jobs)."""
+
+import os
+from dataclasses import dataclass
+
+from tests.checker.actors import Ways
+from tests.checker.jobs.actors import Operator, Worker, send
+from tests.checker.jobs.record import DEAD, EVENTS, PARTS, RULES, Record
+from tests.checker.jobs.rules import check
+from tests.torture.actors import PATIENCE, lives
+from tests.torture.trade import FAR, Trade
+
+
+def work(ports, key, directory, name, seed, until, lease, ways):
+    """Keeps one worker alive."""
+
+    def live(life, path):
+        Worker(ports, key, path, f"{name}.{life}", seed + life, lease, ways).run(until, PATIENCE, is_healed(directory))
+
+    lives(directory, name, live)
+
+
+def operate(ports, key, path, until):
+    """One operator, until nothing is left to do."""
+    Operator(ports, key, path, "operator", 0).run(until, PATIENCE, is_healed(os.path.dirname(path)))
+
+
+def is_healed(directory):
+    return lambda: os.path.exists(f"{directory}/healed")
+
+
+@dataclass(frozen=True)
+class Jobs(Trade):
+    """A queue of jobs, one of their parts, one of the dead, and the event stream of the first two."""
+
+    def queues(self, key) -> list:
+        return [key + self.suffix + more for more in ("", PARTS, DEAD)]
+
+    def keys(self, key) -> list:
+        return [*self.queues(key), key + self.suffix + EVENTS]
+
+    def watchers(self) -> list:
+        return [("operator", operate)]
+
+    def create(self, client, key) -> None:
+        common = ("BACKOFF", "FIXED", 20, "EVENTS", key + EVENTS, "EVENTSLEN", 10**6, "RETAIN", FAR, "RETAINCOUNT", 0)
+        client.execute_command("DQ.CREATE", key, "RETRIES", self.retries, "DEADTO", key + DEAD, *common)
+        # A part whose send was not answered is sent again, perhaps after its ack.
+        client.execute_command("DQ.CREATE", key + PARTS, "RETRIES", 0, "DEDUP", FAR, *common)
+        client.execute_command("DQ.CREATE", key + DEAD)
+        for name, limit in RULES.items():
+            client.execute_command("DQ.LIMIT", key, name, *limit.words())
+
+    def judge(self, stage) -> tuple:
+        record = Record(rules=RULES, windows=stage.windows)
+        record.read_journals(sorted(stage.journals.glob(f"{self.name}.*.jsonl")))
+        record.read_queues(stage.primary().client(), stage.key + self.suffix)
+        return record.operations, record.gone, check(record)
+
+
+JOBS = Jobs(
+    name="jobs",
+    suffix=":jobs",
+    retries=1,
+    ways=Ways(nack=0.12, forget=0.03, crash=0.003, slow=0.01, rate=30),
+    producers=2,
+    consumers=4,
+    produce=send,
+    consume=work,
+)
