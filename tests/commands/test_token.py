@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.commands.test_grace import bound
 from tests.harness.replies import Manual, Queue, digest, msgs
 from tests.harness.server import wait_for
 
@@ -239,13 +240,6 @@ def test_it_works_in_a_transaction_and_in_a_script(r, key):
     assert msgs(r.eval(script, 1, key)) == msgs(first)
 
 
-def bound(server, key, *options):
-    """A connection with bound leases of 600 s of consumer w and token t, and their receipts."""
-    w = server.wire()
-    got = w.ok("DQ.FETCH", key, "CONSUMER", "w", "TOKEN", "t", "BIND", *options)
-    return w, [m[1] for m in got]
-
-
 def test_a_repeated_call_binds_to_its_own_connection(server, r, key):
     q = Queue(r, key)
     q.do("CREATE", "LEASE", FAR)
@@ -262,107 +256,6 @@ def test_a_repeated_call_binds_to_its_own_connection(server, r, key):
     assert q.len("running") == 1
     new.close()
     wait_for(lambda: q.len("ready") == 2, 5, "the end of the lease")
-
-
-def lease_until(q):
-    [record] = [r for r in q.do("LIST", "running")[1]]
-    record = record if isinstance(record, dict) else dict(zip(record[::2], record[1::2]))
-    return {k.decode() if isinstance(k, bytes) else k: v for k, v in record.items()}["lease-until"]
-
-
-def test_grace_shortens_leases_when_the_connection_closes(server, r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", FAR)
-    q.send("a", "ID", "a")
-    w, [receipt] = bound(server, key, "GRACE", 60_000)
-    until = lease_until(q)
-    w.close()
-    wait_for(lambda: lease_until(q) < until, 5, "the earlier end")
-    assert FAR - 61_000 <= until - lease_until(q) <= FAR - 50_000
-    assert (q.get("a")["failures"], q.info()["timeouts"]) == (0, 0)
-    assert q.ack(receipt) == 1
-
-
-def test_after_the_grace_the_lease_has_run_out(server, r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", FAR)
-    q.send("a", "ID", "a")
-    w, _ = bound(server, key, "GRACE", 50)
-    w.close()
-    wait_for(lambda: q.state("a") == "ready", 5, "the end of the lease")
-    assert (q.get("a")["failures"], q.info()["timeouts"]) == (1, 1)
-
-
-def test_grace_never_lengthens_a_lease(server, r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", 30_000)
-    q.send("a", "ID", "a")
-    w, _ = bound(server, key, "GRACE", FAR)
-    until = lease_until(q)
-    w.close()
-    other = server.wire()
-    q.send("b", "ID", "b", "PRIORITY", -1)
-    other.ok("DQ.FETCH", key, "BIND")
-    other.close()
-    wait_for(lambda: q.state("b") == "ready", 5, "the end of the other lease")
-    assert lease_until(q) == until
-
-
-def test_a_repeated_call_within_the_grace_gives_the_old_end_back(server, r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", FAR)
-    q.send("a", "ID", "a")
-    w, receipts = bound(server, key, "GRACE", 60_000)
-    until = lease_until(q)
-    w.close()
-    wait_for(lambda: lease_until(q) < until, 5, "the earlier end")
-    r.execute_command("DEBUG", "RELOAD")
-    assert lease_until(q) < until
-    again, same_receipts = bound(server, key, "GRACE", 60_000)
-    assert (receipts, lease_until(q)) == (same_receipts, until)
-    again.close()
-    wait_for(lambda: lease_until(q) < until, 5, "the earlier end once more")
-
-
-def test_touch_within_the_grace_is_what_counts(server, r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", FAR)
-    q.send("a", "ID", "a")
-    w, [receipt] = bound(server, key, "GRACE", 60_000)
-    until = lease_until(q)
-    w.close()
-    wait_for(lambda: lease_until(q) < until, 5, "the earlier end")
-    assert q.touch(FAR // 2, receipt) == 1
-    touched = lease_until(q)
-    assert until - FAR // 2 <= touched
-    q.fetch("CONSUMER", "w", "TOKEN", "t")
-    assert lease_until(q) == touched
-
-
-def test_grace_0_is_plain_bind(server, r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", FAR)
-    q.send("a", "ID", "a")
-    w, _ = bound(server, key, "GRACE", 0)
-    w.close()
-    wait_for(lambda: q.state("a") == "ready", 5, "the end of the lease")
-    assert q.info()["timeouts"] == 1
-
-
-@pytest.mark.parametrize("kind", ["RENAME", "MULTI"])
-def test_grace_follows_a_renamed_queue(server, r, key, kind):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", FAR)
-    q.send("a", "ID", "a")
-    w, _ = bound(server, key, "GRACE", 60_000)
-    until = lease_until(q)
-    if kind == "RENAME":
-        r.rename(key, key + b":new")
-    else:
-        r.pipeline().rename(key, key + b":new").execute()
-    q = Queue(r, key + b":new")
-    w.close()
-    wait_for(lambda: lease_until(q) < until, 5, "the earlier end")
 
 
 def test_tokens_and_grace_are_replicated(replica_pair):

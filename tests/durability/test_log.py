@@ -1,0 +1,189 @@
+"""The log: one entry for each operation, none for what changes nothing, and what is left where its end is missing."""
+
+import os
+
+import pytest
+
+from tests.harness.aof import commands, increments
+from tests.harness.job_traffic import JobTraffic
+from tests.harness.replies import Queue, digest, msgs
+from tests.harness.server import wait_for
+
+AOF = {"appendonly": "yes", "appendfsync": "always"}
+
+
+def test_a_torn_log_loses_only_its_last_entry(make_server):
+    server = make_server(**AOF)
+    for cut in (1, 7, 20):
+        q = Queue(server.client(), f"q{cut}")
+        for n in range(10):
+            q.send(n, "ID", n)
+        server.kill9()
+        [path] = increments(server)
+        os.truncate(path, path.stat().st_size - cut)
+        server.start()
+        q = Queue(server.client(), f"q{cut}")
+        assert q.len() == 9
+        q.send("after", "ID", "after")
+        server.restart(crash=True)
+        q = Queue(server.client(), f"q{cut}")
+        assert q.payloads("COUNT", 20) == [b"%d" % n for n in range(9)] + [b"after"]
+
+
+@pytest.mark.slow
+def test_a_torn_log_of_jobs_holds_whole_operations(make_server):
+    """Events, letters to the queue of DEADTO, children, signals and reruns: one operation changes several keys, or none.
+
+    `python -m tests.torture --fault jobs-torn-tail` cuts at every byte.
+    """
+    server = make_server(**AOF, **{"auto-aof-rewrite-percentage": 0})
+    traffic = JobTraffic(server.client(), 5)
+    [path] = increments(server)
+
+    def held():
+        client = server.client()
+        return [digest(client, key) for key in traffic.keys]
+
+    traffic.run(150)
+    states = [(path.stat().st_size, held())]
+    while len(states) < 20:
+        before = len(commands(server))
+        traffic.run(1)
+        assert len(commands(server)) <= before + 1
+        if path.stat().st_size > states[-1][0]:
+            states.append((path.stat().st_size, held()))
+    whole = path.read_bytes()
+    server.kill9()
+    for (begin, state), (end, _) in zip(states, states[1:]):
+        for size in (begin + 1, (begin + end) // 2, end - 1):
+            path.write_bytes(whole[:size])
+            server.start()
+            assert held() == state, size
+            server.kill9()
+    path.write_bytes(whole)
+    server.start()
+
+
+def records(server, work):
+    """What `work` appends to the AOF."""
+    before = len(commands(server))
+    work()
+    return [c[0].upper() for c in commands(server)[before:]]
+
+
+def test_one_operation_is_one_log_entry(make_server):
+    server = make_server(**AOF)
+    c = server.client()
+    q = Queue(c, "q")
+    m = {}
+
+    def fetch(*options):
+        m["receipts"] = [x.receipt for x in q.fetch(*options)]
+
+    work = {
+        "create": lambda: q.do("CREATE", "RETRIES", 5, "LEASE", 60000),
+        "send": lambda: q.send("x", "ID", "a", "DELAY", 5000, "TYPE", "t"),
+        "msend": lambda: q.do("MSEND", 100, *range(100)),
+        "fetch": lambda: fetch("COUNT", 50, "CONSUMER", "c"),
+        "ack": lambda: q.ack(*m["receipts"][:10]),
+        "nack": lambda: q.nack(*m["receipts"][10:20]),
+        "touch": lambda: q.touch(70000, *m["receipts"][20:30]),
+        "fetch and ack": lambda: q.fetch("COUNT", 5, "ACK", 3, *m["receipts"][20:23]),
+        "noack": lambda: q.fetch("NOACK", "COUNT", 3),
+        "cancel": lambda: q.do("CANCEL", "a"),
+        "mfetch": lambda: c.execute_command("DQ.MFETCH", 2, "nothing", "q"),
+        "alter": lambda: q.do("ALTER", "LEASE", 50000),
+        "pause": lambda: q.do("PAUSE", "FOR", 60000),
+        "resume": lambda: q.do("RESUME"),
+        "fatal": lambda: q.nack(m["receipts"][40], "FATAL"),
+        "redrive": lambda: q.do("REDRIVE", "ALL"),
+        "purge": lambda: q.do("PURGE"),
+    }
+    for name, do in work.items():
+        # In the millisecond of the change before, some commands are replicated verbatim.
+        verbatim = {"ack": b"DQ.ACK", "fetch": b"DQ.FETCH", "fetch and ack": b"DQ.FETCH", "noack": b"DQ.FETCH"}
+        assert records(server, do) in ([b"DQ.OP"], [verbatim.get(name)]), name
+
+
+def test_an_operation_without_effect_writes_no_log_entry(make_server):
+    server = make_server(**AOF)
+    q = Queue(server.client(), "q")
+    q.send("x", "ID", "a")
+    q.one("LEASE", 60000)
+
+    def nothing():
+        q.fetch()
+        q.ack(5)
+        q.nack(5)
+        q.touch(5, 5)
+        q.do("CANCEL", "unknown")
+        q.do("UPDATE", "unknown", "x")
+        q.get("a")
+        q.info()
+        q.peek()
+        q.fails("SEND", "x", "DELAY", "soon")
+
+    assert records(server, nothing) == []
+
+
+def test_deliveries_to_waiters_and_timers_write_no_transaction(make_server):
+    server = make_server(**AOF)
+    q = Queue(server.client(), "q")
+    q.do("CREATE", "LEASE", 60_000, "RETRIES", 1, "TTL", 60_000)
+    waiters = [server.wire() for _ in range(4)]
+    for n, w in enumerate(waiters):
+        w.send("DQ.FETCH", "q", "BLOCK", 0)
+        # Commands on several connections at once may be read in any order.
+        server.wait_blocked(n + 1)
+    sent = records(server, lambda: q.send("now"))
+    assert sent[0] in (b"DQ.OP", b"DQ.SEND") and sent[1:] in ([b"DQ.OP"], [b"DQ.OP"] * 2)
+    [m] = msgs(waiters[0].recv())
+    assert q.ack(m.receipt) == 1
+    q.do("ALTER", "LEASE", 30)
+    q.do("MSEND", 3, *"abc", "DELAY", 40)
+    for w in waiters[1:]:
+        assert msgs(w.recv())
+    wait_for(lambda: q.len("running") == 0, 20, "the leases' end")
+    # Several waiters of one queue, one of another, and a FETCH behind them, all read at once.
+    for name in "pr":
+        Queue(server.client(), name).do("CREATE")
+    waiters = [server.wire() for _ in range(4)]
+    for n, w in enumerate(waiters):
+        w.send("DQ.FETCH", "prrr"[n : n + 1], "BLOCK", 0)
+    server.wait_blocked(4)
+    # All waiters are served in one slice, even on a busy machine.
+    server.client().config_set("dq.tick-budget-us", 1_000_000)
+    with server.wire() as w:
+        w.send_many([("DQ.MSEND", "r", 4, *"abcd"), ("DQ.SEND", "p", "a"), ("DQ.FETCH", "r"), ("DQ.FETCH", "p")])
+        assert [len(w.recv()) for _ in range(4)][2:] == [1, 0]
+    assert all(msgs(w.recv()) for w in waiters)
+    assert {c[0].upper() for c in commands(server)} <= {b"DQ.OP", b"DQ.ACK", b"DQ.SEND", b"DQ.FETCH"}
+
+
+def test_a_transaction_of_a_client_is_logged_as_one(make_server):
+    server = make_server(**AOF)
+    c = server.client()
+
+    def transaction():
+        with c.pipeline(transaction=True) as pipe:
+            pipe.execute_command("DQ.SEND", "a", "x")
+            pipe.execute_command("DQ.SEND", "b", "x")
+            pipe.execute()
+
+    assert records(server, transaction) == [b"MULTI", b"DQ.OP", b"DQ.OP", b"EXEC"]
+
+
+def test_receipts_grow_over_a_crash_that_lost_the_last_writes(make_server):
+    server = make_server(**AOF)
+    q = Queue(server.client(), "q")
+    q.do("MSEND", 20, *range(20))
+    size = increments(server)[0].stat().st_size
+    lost = [m.receipt for m in q.fetch("COUNT", 20)]
+    server.kill9()
+    os.truncate(increments(server)[0], size)
+    server.start()
+    q = Queue(server.client(), "q")
+    assert q.ack(*lost) == 0
+    again = [m.receipt for m in q.fetch("COUNT", 20)]
+    assert len(again) == 20 and again[0] > lost[-1]
+    assert q.ack(*lost) == 0
