@@ -288,3 +288,22 @@ def test_the_example_webhooks_tells_everything_in_order(server):
     assert figure(output, "notifiers killed") == 5
     assert figure(output, "calls that failed") > 0
     assert figure(output, "transitions not told") == figure(output, "told in the wrong order") == 0
+
+
+GATEWAY = ("llm_gateway/llm_gateway.py", "--requests", 40)
+
+
+@pytest.mark.slow
+def test_the_example_llm_gateway_keeps_limits_and_lets_nobody_starve(server):
+    output = with_package(*GATEWAY, "--url", url(server))
+    assert figure(output, "workers killed") == 2
+    assert figure(output, "answered 429") > 0
+    for label in ("windows exceeded", "too many at once", "delivered in a pause", "requests never answered", "tenants starved"):
+        assert figure(output, label) == 0, label
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("without, wrong", [("fair", "tenants starved"), ("limits", "windows exceeded")])
+def test_the_example_llm_gateway_sees_what_each_option_is_for(server, without, wrong):
+    output = with_package(*GATEWAY, "--url", url(server), "--without", without, code=1)
+    assert figure(output, wrong) > 0
