@@ -26,6 +26,8 @@ type step struct {
 	Work  int
 	Grace *int
 	Types []string
+	// Durable is what a queue does that nobody confirms.
+	Durable []string
 }
 
 var name = regexp.MustCompile(`<(\w+)>`)
@@ -53,6 +55,10 @@ func TestConformance(t *testing.T) {
 func runCase(t *testing.T, cli dq.RedisCli, key string, steps []step) {
 	known := map[string]string{"key": key}
 	for _, one := range steps {
+		if one.Durable != nil {
+			durably(t, dq.NewQueue(connect(t), key), known, one.Durable)
+			continue
+		}
 		if one.Do == nil {
 			work(t, dq.NewQueue(cli, key), one)
 			continue
@@ -70,6 +76,20 @@ func runCase(t *testing.T, cli dq.RedisCli, key string, steps []step) {
 			t.Fatalf("%v: %v, not %v", words, reply, one)
 		}
 	}
+}
+
+// durably sends or acks by a queue that nobody confirms: the server has no replica.
+func durably(t *testing.T, q *dq.Queue, known map[string]string, words []string) {
+	q.Durable, q.Patience = &dq.Durable{Replicas: 9, InMemory: true, Timeout: 10 * time.Millisecond}, 0
+	if words[0] == "send" {
+		_, err := q.Send(ctx, []byte(words[1]), dq.ID(words[2]))
+		equal(t, "id", unconfirmed(t, err).ID, words[2])
+		return
+	}
+	receipt, err := strconv.ParseInt(known[strings.Trim(words[1], "<>")], 10, 64)
+	must(t, err)
+	_, err = q.Ack(ctx, []int64{receipt})
+	unconfirmed(t, err)
 }
 
 // work runs a worker until it has got so many messages.

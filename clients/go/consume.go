@@ -84,21 +84,25 @@ func (q *Queue) Ack(ctx context.Context, receipts []int64, options ...AckOption)
 	for _, one := range options {
 		words = append(words, one.ackWords()...)
 	}
-	return q.settle(ctx, "ACK", nil, receipts, words)
+	return q.settle(ctx, "ACK", receipts, words)
 }
 
 // Nack fails messages. It returns how many failed. The others had lost their lease.
 func (q *Queue) Nack(ctx context.Context, receipts []int64, options ...NackOption) (int, error) {
-	return q.settle(ctx, "NACK", nil, receipts, nackWords(options))
+	return q.settle(ctx, "NACK", receipts, nackWords(options))
 }
 
 // Touch makes leases end this long from now, at least 1 ms. It returns how many do. The others were over.
 func (q *Queue) Touch(ctx context.Context, lease time.Duration, receipts []int64, options ...TouchOption) (int, error) {
-	var words []string
+	if len(receipts) == 0 {
+		return 0, nil
+	}
+	words := append([]string{millis(lease)}, numbers(receipts)...)
 	for _, one := range options {
 		words = append(words, one.touchWords()...)
 	}
-	return q.settle(ctx, "TOUCH", []string{millis(lease)}, receipts, words)
+	reply, err := q.Do(ctx, "TOUCH", words...)
+	return read(reply, err, whole)
 }
 
 // Following is what follows from a message that is done: a Next or a Signal, in AckSend and Message.Follow.
@@ -137,7 +141,8 @@ func or(value, otherwise string) string {
 // returns their ids, an empty one where an id is taken, and for a signal "1", or "0" if nothing could get it. The error is
 // ErrLeaseLost if the lease was lost, and nothing was done.
 func (q *Queue) AckSend(ctx context.Context, receipt int64, following ...Following) ([]string, error) {
-	reply, err := q.Do(ctx, "ACKSEND", append([]string{number(receipt)}, followingWords(following, q.key)...)...)
+	words := append([]string{number(receipt)}, followingWords(following, q.key)...)
+	reply, err := q.changeReceipts(ctx, "ACKSEND", words, func(reply interface{}) bool { return reply != nil })
 	ids, err := read(reply, err, orNil(texts))
 	if err == nil && ids == nil {
 		err = ErrLeaseLost
@@ -148,11 +153,12 @@ func (q *Queue) AckSend(ctx context.Context, receipt int64, following ...Followi
 	return *ids, nil
 }
 
-func (q *Queue) settle(ctx context.Context, verb string, first []string, receipts []int64, last []string) (int, error) {
+func (q *Queue) settle(ctx context.Context, verb string, receipts []int64, last []string) (int, error) {
 	if len(receipts) == 0 {
 		return 0, nil
 	}
-	reply, err := q.Do(ctx, verb, append(append(first, numbers(receipts)...), last...)...)
+	all := func(reply interface{}) bool { return integer(reply) == int64(len(receipts)) }
+	reply, err := q.changeReceipts(ctx, verb, append(numbers(receipts), last...), all)
 	return read(reply, err, whole)
 }
 

@@ -16,6 +16,8 @@ import (
 type Family struct {
 	// Patience is that of the queues, see Queue. Set it before the first use.
 	Patience time.Duration
+	// Durable is that of the queues, too.
+	Durable *Durable
 	// GrownFrom is half of the number of partitions while the family grows from that number, and else 0. A message then
 	// goes to the queue that its group had before, as long as that has messages of the group. So groups keep their order.
 	GrownFrom int
@@ -70,7 +72,7 @@ func (f *Family) queue(key string) *Queue {
 	defer f.mutex.Unlock()
 	if f.queues[key] == nil {
 		f.queues[key] = NewQueue(f.cli, key)
-		f.queues[key].Patience = f.Patience
+		f.queues[key].Patience, f.queues[key].Durable = f.Patience, f.Durable
 	}
 	return f.queues[key]
 }

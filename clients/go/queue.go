@@ -17,6 +17,8 @@ import (
 type Queue struct {
 	// Patience is for how long Send repeats itself while the connection is down.
 	Patience time.Duration
+	// Durable has what is sent and settled confirmed before a method returns. Nil: the reply is enough.
+	Durable *Durable
 
 	cli RedisCli
 	key string
@@ -92,7 +94,7 @@ func (q *Queue) Send(ctx context.Context, payload []byte, options ...SendOption)
 		own = newID()
 		words = append(words, "ID", own)
 	}
-	reply, err := insist(ctx, q.cli, q.Patience, q.command("SEND", words...))
+	reply, err := q.sendInsisting(ctx, words)
 	id, err := read(reply, err, text)
 	// An id that was made just now can only be taken by an earlier try of this call.
 	if err == nil && id == "" && !has(options, "IFGROUP") {
@@ -120,7 +122,7 @@ func (q *Queue) SendMany(ctx context.Context, payloads [][]byte, options ...Send
 	for _, one := range payloads {
 		words = append(words, string(one))
 	}
-	reply, err := q.Do(ctx, "MSEND", append(words, sendWords(options)...)...)
+	reply, err := q.change(ctx, "MSEND", append(words, sendWords(options)...)...)
 	return read(reply, err, texts)
 }
 
@@ -141,7 +143,7 @@ func (q *Queue) GroupPush(ctx context.Context, object []byte, paths Paths, optio
 			words = append(words, one[0], one[1])
 		}
 	}
-	reply, err := q.Do(ctx, "GROUPPUSH", append(words, sendWords(options)...)...)
+	reply, err := q.change(ctx, "GROUPPUSH", append(words, sendWords(options)...)...)
 	both, err := read(reply, err, texts)
 	if err != nil || len(both) < 2 {
 		return "", "", err

@@ -11,11 +11,18 @@ import (
 // insist runs a command, and repeats it after errors that may pass, for as long as patience says. Only for commands that
 // may be run twice.
 func insist(ctx context.Context, cli RedisCli, patience time.Duration, command []string) (interface{}, error) {
+	return insistOn(ctx, patience, IsTransient, func() (interface{}, error) { return do(cli, command) })
+}
+
+// insistOn runs a function, and repeats it after errors of which again says so, for as long as patience says.
+func insistOn(
+	ctx context.Context, patience time.Duration, again func(error) bool, run func() (interface{}, error),
+) (interface{}, error) {
 	deadline := time.Now().Add(patience)
 	for tries := 0; ; tries++ {
-		reply, err := do(cli, command)
+		reply, err := run()
 		pause := pauseAfter(tries)
-		if err == nil || !IsTransient(err) || time.Now().Add(pause).After(deadline) || !sleep(ctx, pause) {
+		if err == nil || !again(err) || time.Now().Add(pause).After(deadline) || !sleep(ctx, pause) {
 			return reply, err
 		}
 	}

@@ -13,17 +13,21 @@ class Failure(Exception):
     """What `do` raises for an error reply of the server."""
 
 
-def run(case, do, work=None):
+def run(case, do, work=None, durable=None):
     """Runs one case.
 
     `do(words)` sends a command and returns its reply, or raises Failure. `work(key, n, grace, types)` runs the client's
     worker until the n-th message has stopped it; `grace` is in ms, or None for the client's own. The handler is for these
-    types, or for all if there are none.
+    types, or for all if there are none. `durable(key, verb, *words)` sends or acks by a queue that nobody confirms.
     """
     known = {"key": f"case:{next(_numbers)}"}
     for step in case["steps"]:
         if "work" in step:
             work(known["key"], step["work"], step.get("grace"), step.get("types", []))
+            continue
+        if "durable" in step:
+            verb, *words = step["durable"]
+            durable(known["key"], verb, *(known[word[1:-1]] if word[0] == "<" else word for word in words))
             continue
         words = [re.sub(r"<(\w+)>", lambda name: str(known[name[1]]), str(word)) for word in step["do"]]
         try:

@@ -45,12 +45,13 @@ def built():
 
 @pytest.mark.parametrize(
     "file, tests",
-    [("conformance", 316), ("queue", 106), ("worker", 75), ("odd", 30), ("stopping", 38), ("family", 30), ("nestjs", 25), ("bullmq", 24), ("package", 5)],
+    [("conformance", 316), ("queue", 106), ("worker", 75), ("odd", 30), ("stopping", 38), ("family", 30), ("nestjs", 25), ("bullmq", 24), ("package", 5), ("durable", 31)],
 )
-def test_the_package(server, cluster, file, tests):
+def test_the_package(server, cluster, replica_pair, file, tests):
     env = {
         "DQ_TEST_URL": f"redis://127.0.0.1:{server.port}",
         "DQ_TEST_CLUSTER": ",".join(f"127.0.0.1:{node.port}" for node in cluster.nodes),
+        "DQ_TEST_REPLICATED": f"redis://127.0.0.1:{replica_pair.primary.port}",
         "DQ_CONFORMANCE": f"{(ROOT / 'tests/conformance').as_uri()}/",
     }
     said = run("node", "--test", "--test-reporter=tap", "--test-timeout=160000", f"test/{file}.test.mjs", **env)
@@ -80,7 +81,7 @@ def test_the_code_of_the_pages(pages):
     """Every example compiles, and those that end by themselves run."""
     ends = re.compile(r"^(redis\.disconnect|client\.destroy| +await one\.close)\(\);$", re.MULTILINE)
     ending = [path for path in sorted(pages.glob("*.mjs")) if ends.search(path.read_text())]
-    assert len(ending) == 7
+    assert len(ending) == 8
     for path in ending:
         run("node", str(path), seconds=30)
 

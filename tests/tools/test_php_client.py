@@ -55,10 +55,11 @@ def phpunit(server, *words, **env) -> int:
     return int(found[1] or found[2])
 
 
-@pytest.mark.parametrize("part, tests", [("Client", 206), ("Laravel", 95), ("Symfony", 33), ("Think", 5), ("Hyperf", 8)])
-def test_the_package(server, part, tests):
+@pytest.mark.parametrize("part, tests", [("Client", 225), ("Laravel", 95), ("Symfony", 33), ("Think", 5), ("Hyperf", 8)])
+def test_the_package(server, replica_pair, part, tests):
     need_php(part)
-    assert phpunit(server, "--testsuite", part.lower()) >= tests
+    replicated = f"redis://127.0.0.1:{replica_pair.primary.port}"
+    assert phpunit(server, "--testsuite", part.lower(), DQ_TEST_REPLICATED=replicated) >= tests
 
 
 def test_a_cluster(cluster):

@@ -60,11 +60,44 @@ type waiter struct {
 	id   int64
 }
 
-var _ dq.BlockingCli = (*Single)(nil)
+var (
+	_ dq.BlockingCli = (*Single)(nil)
+	_ dq.PipelineCli = (*Single)(nil)
+)
 
 // New returns a client of one server, or of the primary that Sentinels name (redis.NewFailoverClient).
 func New(client *redis.Client) *Single {
 	return &Single{Client: Client{client}, redis: client, waiters: map[time.Duration][]waiter{}}
+}
+
+// DoPipeline runs commands on one connection. See dq.PipelineCli.
+func (c *Single) DoPipeline(_ string, wait time.Duration, commands ...[]interface{}) ([]interface{}, error) {
+	return pipelined(c.redis, wait, commands)
+}
+
+func pipelined(client *redis.Client, wait time.Duration, commands [][]interface{}) ([]interface{}, error) {
+	ctx, pipeline := context.Background(), client.WithTimeout(wait+slack).Pipeline()
+	sent := make([]*redis.Cmd, len(commands))
+	for i, args := range commands {
+		sent[i] = pipeline.Do(ctx, args...)
+	}
+	// Exec returns the first error, and that may be a null.
+	_, _ = pipeline.Exec(ctx)
+	replies := make([]interface{}, len(commands))
+	for i, one := range sent {
+		reply, err := one.Result()
+		var refused redis.Error
+		switch {
+		case errors.Is(err, redis.Nil):
+		case errors.As(err, &refused):
+			replies[i] = err
+		case err != nil:
+			return nil, err
+		default:
+			replies[i] = reply
+		}
+	}
+	return replies, nil
 }
 
 // DoBlocking runs a command that waits at the server. See dq.BlockingCli.
@@ -127,11 +160,23 @@ type Cluster struct {
 	nodes map[*redis.Client]*Single
 }
 
-var _ dq.NodesCli = (*Cluster)(nil)
+var (
+	_ dq.NodesCli    = (*Cluster)(nil)
+	_ dq.PipelineCli = (*Cluster)(nil)
+)
 
 // NewCluster returns a client of a cluster.
 func NewCluster(client *redis.ClusterClient) *Cluster {
 	return &Cluster{Client: Client{client}, redis: client, nodes: map[*redis.Client]*Single{}}
+}
+
+// DoPipeline runs commands on one connection to the primary that has the key. See dq.PipelineCli.
+func (c *Cluster) DoPipeline(key string, wait time.Duration, commands ...[]interface{}) ([]interface{}, error) {
+	node, err := c.redis.MasterForKey(context.Background(), key)
+	if err != nil {
+		return nil, err
+	}
+	return pipelined(node, wait, commands)
 }
 
 // Nodes returns a client of each primary: the same one for the same node.

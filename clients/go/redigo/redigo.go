@@ -34,7 +34,10 @@ type waiter struct {
 	id   interface{}
 }
 
-var _ dq.BlockingCli = (*Client)(nil)
+var (
+	_ dq.BlockingCli = (*Client)(nil)
+	_ dq.PipelineCli = (*Client)(nil)
+)
 
 // New returns a client over a pool of yours. The pool should not have a small MaxActive.
 func New(pool *redis.Pool) *Client { return &Client{pool: pool} }
@@ -81,6 +84,38 @@ func (c *Client) Do(args ...interface{}) (interface{}, error) {
 	conn := c.pool.Get()
 	defer conn.Close()
 	return conn.Do(name, rest...)
+}
+
+// DoPipeline runs commands on one connection. See dq.PipelineCli.
+func (c *Client) DoPipeline(_ string, wait time.Duration, commands ...[]interface{}) ([]interface{}, error) {
+	conn := c.pool.Get()
+	defer conn.Close()
+	for _, args := range commands {
+		name, rest, err := command(args)
+		if err == nil {
+			err = conn.Send(name, rest...)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := conn.Flush(); err != nil {
+		return nil, err
+	}
+	replies := make([]interface{}, len(commands))
+	for i := range replies {
+		reply, err := redis.ReceiveWithTimeout(conn, wait+slack)
+		var refused redis.Error
+		switch {
+		case errors.As(err, &refused):
+			replies[i] = refused
+		case err != nil:
+			return nil, err
+		default:
+			replies[i] = reply
+		}
+	}
+	return replies, nil
 }
 
 // DoBlocking runs a command that waits at the server. See dq.BlockingCli.

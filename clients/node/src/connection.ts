@@ -1,7 +1,7 @@
 /** Connections to a server or a cluster, whichever library makes them. */
 
 import { unless } from './bounds.js';
-import { ConnectionError, translated } from './errors.js';
+import { CommandError, ConnectionError, translated } from './errors.js';
 import { ioredisServer, isIoredis } from './ioredis.js';
 import { isNodeRedis, nodeRedisServer } from './noderedis.js';
 import type { Word } from './words.js';
@@ -78,12 +78,30 @@ export class Connection {
 
   /** Sends a command that waits up to `block` ms at the server. A server that stays silent for longer is given up. */
   async call(words: readonly Word[], block = 0): Promise<unknown> {
+    return this.#answered(block, () => this.link.send(words));
+  }
+
+  /** Sends commands together, as `call` does one. Returns the reply to each, a CommandError where it is an error. */
+  async callAll(commands: readonly (readonly Word[])[], block = 0): Promise<unknown[]> {
+    const one = async (words: readonly Word[]) => {
+      try {
+        return await this.link.send(words);
+      } catch (error) {
+        const known = translated(error);
+        if (known instanceof CommandError) return known;
+        throw known;
+      }
+    };
+    return this.#answered(block, () => Promise.all(commands.map(one)));
+  }
+
+  async #answered<T>(block: number, ask: () => Promise<T>): Promise<T> {
     const timer = setTimeout(() => this.close(), block + PATIENCE);
     try {
       // A library may need seconds to fail the commands of a connection that is closed while the server is silent.
-      return await new Promise((resolve, reject) => {
+      return await new Promise<T>((resolve, reject) => {
         this.#lost = reject;
-        this.link.send(words).then(resolve, reject);
+        ask().then(resolve, reject);
       });
     } catch (error) {
       const known = translated(error);

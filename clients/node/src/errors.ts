@@ -31,6 +31,30 @@ export class ConnectionError extends Error {
   override name = 'ConnectionError';
 }
 
+/**
+ * A queue with `durable` has run a command, and it is not confirmed that this lasts: the queue is as `reply` says on the
+ * server that has replied, and may lose that again.
+ */
+export class NotConfirmedError extends Error {
+  override name = 'NotConfirmedError';
+  /** What the server has replied to the command. */
+  reply: unknown;
+  /** The id of the message, of `send`. It may be sent again with this id. */
+  id: string | undefined;
+  /** Whether the log of the server was synced. */
+  readonly synced: boolean;
+  /** How many replicas have confirmed. */
+  readonly replicas: number;
+
+  /** `cause` is the error that came in place of a confirmation, if it was not only late. */
+  constructor(why: string, known: { reply: unknown; synced?: boolean; replicas?: number } & ErrorOptions) {
+    super(`the command was run, but it is not confirmed that this lasts: ${why}`, known.cause ? { cause: known.cause } : {});
+    this.reply = known.reply;
+    this.synced = known.synced ?? false;
+    this.replicas = known.replicas ?? 0;
+  }
+}
+
 /** Thrown by a handler to fail, and to be tried again after `delay` ms instead of the queue's backoff. */
 export class Retry extends Error {
   override name = 'Retry';

@@ -1,5 +1,6 @@
 export type { RedisClient } from './connection.js';
-export { CommandError, ConnectionError, Park, QueueClosedError, QueueFullError, Reject, Retry, Snooze } from './errors.js';
+export type { DurableOptions } from './durable.js';
+export { CommandError, ConnectionError, NotConfirmedError, Park, QueueClosedError, QueueFullError, Reject, Retry, Snooze } from './errors.js';
 export { Family, type FamilyInfo, type FamilySettings } from './family.js';
 export { Follow, type Next, type Signal } from './follow.js';
 export type { Context } from './handling.js';

@@ -1,10 +1,11 @@
 /** A queue on the server, with a method for each command. */
 
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 
+import { type Changing, Plainly } from './changing.js';
 import { call, type RedisClient, type Server, serverOf } from './connection.js';
-import { CommandError, isTransient, pauses } from './errors.js';
+import { Durably, type DurableOptions } from './durable.js';
+import { CommandError } from './errors.js';
 import { type Next, followingWords, type Signal } from './follow.js';
 import { Inspection } from './inspection.js';
 import { Message } from './message.js';
@@ -95,6 +96,11 @@ export interface QueueSettings {
   patience?: number;
   /** How many calls may wait at the server at a time, each on a connection of its own. The default is 16. */
   waiting?: number;
+  /**
+   * What is sent and settled is confirmed before a method returns: `send`, `add`, `sendMany`, `groupPush`, `ack`, `ackSend`
+   * and `nack` throw NotConfirmedError otherwise. True: the log of the server is synced to its disk.
+   */
+  durable?: boolean | DurableOptions;
 }
 
 /** Says that the name of a queue is its whole key: the name of a message's queue has the prefix of the client. */
@@ -113,18 +119,20 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
   /** The key of the queue: `keyPrefix` of ioredis, and the name that was given. */
   readonly key: string;
   readonly #waiting: WaitingConnections;
-  readonly #patience: number;
+  readonly #changing: Changing;
 
   constructor(
     readonly client: RedisClient,
     name: string,
-    { patience = 10_000, waiting = 16, [WHOLE]: isWhole = false }: QueueSettings & { [WHOLE]?: boolean } = {},
+    { patience = 10_000, waiting = 16, durable = false, [WHOLE]: isWhole = false }: QueueSettings & { [WHOLE]?: boolean } = {},
   ) {
     super();
     this.server = serverOf(client);
     this.key = isWhole ? name : this.server.prefix + name;
-    this.#patience = patience;
     this.#waiting = new WaitingConnections(waiting);
+    this.#changing = durable
+      ? new Durably(this.server, this.key, patience, durable === true ? {} : durable)
+      : new Plainly(this.server, this.key, patience);
   }
 
   /** Runs any command of this queue: `queue.do('TICK', 'ADVANCE', 500)`. Strings come back as Buffers. */
@@ -135,6 +143,7 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
   /** Closes the connections of this queue on which calls have waited. The client is yours to close. */
   close(): void {
     this.#waiting.close();
+    this.#changing.close();
   }
 
   protected call(verb: string, words: readonly Word[] = []): Promise<unknown> {
@@ -188,8 +197,8 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
    */
   async send(payload: Payload, given: SendOneOptions = {}): Promise<string | null> {
     const id = given.id ?? randomUUID();
-    const words = [word(payload), ...options({ ...given, id })];
-    const reply = maybeText(await this.#insist('SEND', words));
+    const words = ['DQ.SEND', this.key, word(payload), ...options({ ...given, id })];
+    const reply = maybeText(await this.#changing.send(words, id));
     // An id that was made just now can only be taken by an earlier try of this call. With IFGROUP, null may also mean
     // that the group had no message.
     return reply === null && given.id == null && !given.ifGroup ? id : reply;
@@ -207,8 +216,8 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
    * connection, unless its `autoResendUnfulfilledCommands` is false.)
    */
   async sendMany(payloads: readonly Payload[], given: SendOptions = {}): Promise<string[]> {
-    const words = [String(payloads.length), ...payloads.map(word), ...options(given)];
-    return list(await this.call('MSEND', words)).map(text);
+    const words = ['DQ.MSEND', this.key, String(payloads.length), ...payloads.map(word), ...options(given)];
+    return list(await this.#changing.call(words)).map(text);
   }
 
   /** DQ.GROUPPUSH: reads the group from a JSON object. Returns the group and the id, or null if the id is taken. */
@@ -218,22 +227,10 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
     given: Omit<SendOneOptions, 'group'> & { idPath?: string; scorePath?: string; atPath?: string } = {},
   ): Promise<{ group: string; id: string } | null> {
     const payload = typeof json === 'string' || json instanceof Uint8Array ? word(json) : JSON.stringify(json);
-    const reply = await this.call('GROUPPUSH', [payload, 'GROUPBY', String(by.length), ...by, ...options(given)]);
+    const words = ['DQ.GROUPPUSH', this.key, payload, 'GROUPBY', String(by.length), ...by, ...options(given)];
+    const reply = await this.#changing.call(words);
     const [group, id] = list(reply);
     return group === undefined ? null : { group: text(group), id: text(id) };
-  }
-
-  async #insist(verb: string, words: readonly Word[]): Promise<unknown> {
-    const end = performance.now() + this.#patience;
-    for (const pause of pauses()) {
-      try {
-        return await this.call(verb, words);
-      } catch (error) {
-        if (!isTransient(error) || performance.now() + pause > end) throw error;
-      }
-      await sleep(pause);
-    }
-    return undefined;
   }
 
   // ---- consuming
@@ -263,7 +260,7 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
 
   /** DQ.ACK. `cost` is what each has really taken of its limits. Returns how many were acked; the other receipts were stale. */
   async ack(done: Receipt | readonly Receipt[], given: AckOptions = {}): Promise<number> {
-    return Number(await this.call('ACK', [...receipts(done), ...options(given)]));
+    return this.#settle('ACK', receipts(done), options(given));
   }
 
   /**
@@ -276,14 +273,18 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
     following: readonly (Next | Signal)[],
     given: Pick<AckOptions, 'result'> = {},
   ): Promise<(string | boolean | null)[] | null> {
-    const words = [...receipts(done), ...options(given), ...followingWords(following, this.key, this.server.prefix)];
-    const reply = await this.call('ACKSEND', words);
+    const words = ['DQ.ACKSEND', this.key, ...receipts(done), ...options(given), ...followingWords(following, this.key, this.server.prefix)];
+    const reply = await this.#changing.settle(words, (reply) => reply !== null);
     return reply === null ? null : list(reply).map((one) => (typeof one === 'number' ? one === 1 : maybeText(one)));
   }
 
   /** DQ.NACK. Returns how many were nacked. */
   async nack(failed: Receipt | readonly Receipt[], given: NackOptions = {}): Promise<number> {
-    return Number(await this.call('NACK', [...receipts(failed), ...options(given)]));
+    return this.#settle('NACK', receipts(failed), options(given));
+  }
+
+  async #settle(verb: string, all: readonly Word[], more: readonly Word[]): Promise<number> {
+    return Number(await this.#changing.settle([`DQ.${verb}`, this.key, ...all, ...more], (reply) => Number(reply) === all.length));
   }
 
   /** DQ.TOUCH: leases end `lease` ms from now. Returns how many receipts were current. */

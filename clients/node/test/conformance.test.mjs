@@ -15,6 +15,7 @@ for (const { name, steps } of read('cases.json').cases) {
     const known = { key: queue.key };
     for (const step of steps) {
       if (step.work) await work(client, queue.key, step);
+      else if (step.durable) await durable(client, known, step);
       else await command(client, known, step);
     }
   });
@@ -54,6 +55,14 @@ function compare(expected, given, known, what) {
     const fields = new Map(entries);
     for (const [field, value] of Object.entries(expected)) compare(value, fields.get(field), known, `${what}: ${field}`);
   }
+}
+
+/** Sends or acks by a queue that nobody confirms: the server has no replica. */
+async function durable(client, known, { durable: [verb, word, id] }) {
+  const queue = new Queue(client, known.key, { durable: { replicas: 9, inMemory: true, timeout: 10 }, patience: 0 });
+  const doing = verb === 'send' ? queue.send(word, { id }) : queue.ack(Number(filled(word, known)));
+  await assert.rejects(doing, { name: 'NotConfirmedError', id });
+  queue.close();
 }
 
 async function work(client, key, { work: count, grace, types = ['*'] }) {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Dq;
 
 /** The extension phpredis. Raw commands take neither its key prefix nor its serializer. */
-final class PhpRedisClient implements Client
+final class PhpRedisClient implements PipelineClient
 {
     /** Commands whose reply is never nil, but for an array that is one. */
     private const NEVER_NIL = [
@@ -61,6 +61,57 @@ final class PhpRedisClient implements Client
             throw new ConnectionError('the connection was lost in the middle of a reply');
         }
         return self::withNulls($reply);
+    }
+
+    public function pipeline(string $key, array $commands): array
+    {
+        if ($this->redis instanceof \RedisCluster) {
+            throw new \InvalidArgumentException('phpredis has no pipeline for a cluster');
+        }
+        return Signals::hold(fn (): array => $this->runPipeline($commands));
+    }
+
+    /** @param list<list<string|int>> $commands two: phpredis tells only the last error of a pipeline */
+    private function runPipeline(array $commands): array
+    {
+        try {
+            $this->redis->clearLastError();
+            $this->redis->pipeline();
+            foreach ($commands as $words) {
+                $this->redis->rawCommand(...$words);
+            }
+            $replies = $this->redis->exec();
+            $error = $this->redis->getLastError();
+        } catch (\RedisException $thrown) {
+            // It has read the other replies, too, and tells nobody.
+            $text = $thrown->getMessage();
+            if (!ServerError::isReply($text)) {
+                throw new ConnectionError($text, 0, $thrown);
+            }
+            // It may be that of the last command, which a user may have no right to.
+            $refusal = new ServerError($text, 0, $thrown);
+            $isOfTheLast = stripos($text, "'" . $commands[1][0] . "'") !== false;
+            return $isOfTheLast ? [null, $refusal] : [$refusal, null];
+        }
+        if (!is_array($replies) || count($replies) < count($commands)) {
+            throw new ConnectionError('the connection was lost in the middle of the replies');
+        }
+        if ($error === null) {
+            return array_map(self::withNulls(...), $replies);
+        }
+        $this->redis->clearLastError();
+        $refusal = new ServerError($error);
+        $failed = array_keys($replies, false, true);
+        // Where both are false, the first one may be nil, unless no command is run at present.
+        $mayBeNil = !in_array(strtoupper((string) $commands[0][0]), self::NEVER_NIL, true);
+        if (count($failed) > 1 && $mayBeNil && !$refusal->isTransient() && $refusal->kind() !== 'NOAUTH') {
+            array_shift($failed);
+        }
+        $replies = array_map(self::withNulls(...), $replies);
+        foreach ($failed as $at) {
+            $replies[$at] = $refusal;
+        }
+        return $replies;
     }
 
     /** Waits no longer than this (seconds) for replies from now on. */

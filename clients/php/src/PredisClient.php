@@ -12,7 +12,7 @@ use Predis\Response\ErrorInterface;
 use Predis\Response\ServerException;
 
 /** The library Predis, with a single server or with a Sentinel. Its own cluster of connections knows only Redis' commands. */
-final class PredisClient implements Client
+final class PredisClient implements PipelineClient
 {
     /** @param ?\Closure(RawCommand): mixed $runRaw runs a command in another way than `executeCommand` of the client */
     public function __construct(private ClientInterface $redis, private ?\Closure $runRaw = null)
@@ -22,6 +22,35 @@ final class PredisClient implements Client
     public function call(string $key, array $words, bool $waits = false): mixed
     {
         return Signals::hold(fn (): mixed => self::undisturbed(fn (): mixed => $this->run($words)));
+    }
+
+    public function pipeline(string $key, array $commands): array
+    {
+        return Signals::hold(fn (): array => self::undisturbed(fn (): array => $this->runPipeline($commands)));
+    }
+
+    /** @param list<list<string|int>> $commands */
+    private function runPipeline(array $commands): array
+    {
+        $raw = array_map(static fn (array $words): RawCommand => RawCommand::create(...array_map('strval', $words)), $commands);
+        $connection = $this->redis->getConnection();
+        if (!$connection instanceof NodeConnectionInterface) {
+            // Behind Sentinels. The client finds out who is the primary, and asks again after a failover.
+            $this->run(['DQ.LEN', $commands[0][1]]);
+            $connection = $connection->getConnectionByCommand($raw[0]);
+        }
+        try {
+            foreach ($raw as $command) {
+                $connection->writeRequest($command);
+            }
+            return array_map(static function (RawCommand $command) use ($connection): mixed {
+                $reply = $connection->readResponse($command);
+                return $reply instanceof ErrorInterface ? new ServerError($reply->getMessage()) : $reply;
+            }, $raw);
+        } catch (CommunicationException | \RuntimeException $thrown) {
+            $connection->disconnect();
+            throw new ConnectionError($thrown->getMessage(), 0, $thrown);
+        }
     }
 
     /**

@@ -16,12 +16,19 @@ final class Queue
     use Inspection;
     use Schedules;
 
-    /** @param int $patience for how long (ms) `send` repeats itself while the connection is down */
+    private ?Durable $durable;
+
+    /**
+     * @param int $patience for how long (ms) `send` repeats itself while the connection is down
+     * @param bool|Durable $durable whether what is sent and settled is confirmed before a method returns
+     */
     public function __construct(
         public readonly Client $client,
         public readonly string $key,
         private int $patience = 10_000,
+        bool|Durable $durable = false,
     ) {
+        $this->durable = $durable === true ? new Durable() : ($durable ?: null);
     }
 
     /** Returns a queue of the server of a URL: redis://user:password@host:6379/0. */
@@ -76,7 +83,9 @@ final class Queue
     {
         $made = self::uuid();
         $words = ['DQ.SEND', $this->key, $payload, ...Words::of($options + ['id' => $made])];
-        $reply = Retrying::call($this->client, $this->key, $words, $this->patience);
+        $reply = $this->durable === null
+            ? Retrying::call($this->client, $this->key, $words, $this->patience)
+            : $this->durable->send($this->client, $this->key, $words, $options['id'] ?? $made, $this->patience);
         // An id that was made just now can only be taken by an earlier try. With IFGROUP, null may also mean that the group
         // had no message.
         $names = array_map(static fn (string $name): string => strtolower(str_replace('_', '', $name)), array_keys($options));
@@ -99,7 +108,7 @@ final class Queue
      */
     public function sendMany(array $payloads, array $options = []): array
     {
-        return $payloads === [] ? [] : $this->do('MSEND', count($payloads), ...array_values($payloads), ...Words::of($options));
+        return $payloads === [] ? [] : $this->change('MSEND', count($payloads), ...array_values($payloads), ...Words::of($options));
     }
 
     /**
@@ -113,7 +122,7 @@ final class Queue
     public function groupPush(string $json, array $groupBy, array $options = []): ?array
     {
         // phpredis gives a null array as an empty one.
-        return $this->do('GROUPPUSH', $json, 'GROUPBY', count($groupBy), ...$groupBy, ...Words::of($options)) ?: null;
+        return $this->change('GROUPPUSH', $json, 'GROUPBY', count($groupBy), ...$groupBy, ...Words::of($options)) ?: null;
     }
 
     // ---- consuming --------------------------------------------------------------------------------------------------
@@ -182,7 +191,7 @@ final class Queue
     {
         $words = [Words::word($receipt), ...Words::of($options), ...Follow::words($following, $this->key)];
         $read = static fn (string|int|null $one): string|bool|null => is_int($one) ? $one === 1 : $one;
-        return array_map($read, $this->do('ACKSEND', ...$words) ?? []) ?: null;
+        return array_map($read, $this->changeReceipts(static fn (mixed $reply): bool => (bool) $reply, 'ACKSEND', ...$words) ?? []) ?: null;
     }
 
     /**
@@ -207,7 +216,8 @@ final class Queue
      */
     public function touch(int|\DateInterval $lease, Message|int|array $receipts, array $options = []): int
     {
-        return $this->settle('TOUCH', $receipts, $options, Words::word($lease));
+        $words = self::receipts($receipts);
+        return $words === [] ? 0 : $this->do('TOUCH', Words::word($lease), ...$words, ...Words::of($options));
     }
 
     // ---- changing ---------------------------------------------------------------------------------------------------
@@ -296,10 +306,39 @@ final class Queue
     }
 
     /** @param Message|int|list<Message|int> $receipts */
-    private function settle(string $verb, Message|int|array $receipts, array $options, string|int ...$first): int
+    private function settle(string $verb, Message|int|array $receipts, array $options): int
     {
-        $words = array_map(Words::word(...), is_array($receipts) ? array_values($receipts) : [$receipts]);
-        return $words === [] ? 0 : $this->do($verb, ...$first, ...$words, ...Words::of($options));
+        $words = self::receipts($receipts);
+        if ($words === []) {
+            return 0;
+        }
+        $isDone = static fn (mixed $reply): bool => $reply === count($words);
+        return $this->changeReceipts($isDone, $verb, ...$words, ...Words::of($options));
+    }
+
+    /**
+     * @param Message|int|list<Message|int> $given
+     * @return list<string|int>
+     */
+    private static function receipts(Message|int|array $given): array
+    {
+        return array_map(Words::word(...), is_array($given) ? array_values($given) : [$given]);
+    }
+
+    /** Runs a command that changes the queue, and has it confirmed if the queue is durable. */
+    private function change(string $verb, string|int ...$words): mixed
+    {
+        return $this->durable === null
+            ? $this->do($verb, ...$words)
+            : $this->durable->call($this->client, $this->key, ["DQ.$verb", $this->key, ...$words]);
+    }
+
+    /** @param \Closure(mixed): bool $isDone whether a reply means that all was done */
+    private function changeReceipts(\Closure $isDone, string $verb, string|int ...$words): mixed
+    {
+        return $this->durable === null
+            ? $this->do($verb, ...$words)
+            : $this->durable->settle($this->client, $this->key, ["DQ.$verb", $this->key, ...$words], $this->patience, $isDone);
     }
 
     /**

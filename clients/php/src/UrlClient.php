@@ -9,7 +9,7 @@ namespace Dq;
  *
  *     redis://user:password@host:6379/0    rediss:// for TLS, unix:///run/redis.sock for a socket
  */
-final class UrlClient implements Client
+final class UrlClient implements PipelineClient
 {
     /** Seconds for which a new connection may take. */
     private const CONNECTING = 5.0;
@@ -38,8 +38,19 @@ final class UrlClient implements Client
 
     public function call(string $key, array $words, bool $waits = false): mixed
     {
+        return $this->connected(fn (): mixed => $this->open()->call($key, $words, $waits));
+    }
+
+    public function pipeline(string $key, array $commands): array
+    {
+        return $this->connected(fn (): array => $this->open()->pipeline($key, $commands));
+    }
+
+    /** Runs something on the connection, which is made anew after it was lost. */
+    private function connected(\Closure $run): mixed
+    {
         try {
-            return Signals::hold(fn (): mixed => $this->open()->call($key, $words, $waits));
+            return Signals::hold($run);
         } catch (ConnectionError $lost) {
             $this->client = null;
             throw $lost;
@@ -52,7 +63,7 @@ final class UrlClient implements Client
     }
 
     /** Connects, if it is not connected. Returns the client of this connection. */
-    public function open(): Client
+    public function open(): PipelineClient
     {
         return $this->client ??= extension_loaded('redis') ? $this->phpRedis() : $this->predis();
     }

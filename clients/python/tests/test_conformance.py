@@ -7,8 +7,10 @@ import threading
 import pytest
 import redis
 from dqueue import (
+    Durable,
     Follow,
     Next,
+    NotConfirmed,
     Park,
     Queue,
     Reject,
@@ -24,6 +26,9 @@ from tests.conformance.runner import CASES, Failure, run
 
 pytestmark = pytest.mark.parametrize("protocol", [2, 3], ids=["resp2", "resp3"])
 WORK = [case for case in CASES if any("work" in step for step in case["steps"])]
+CONFIRM = [case for case in CASES if any("durable" in step for step in case["steps"])]
+# The server of the tests has no replica.
+UNHEARD = {"durable": Durable(replicas=9, in_memory=True, timeout=10), "patience": 0}
 each = pytest.mark.parametrize("case", WORK, ids=lambda case: case["name"])
 
 
@@ -112,3 +117,27 @@ def test_a_worker_of_asyncio(dq_url, case, protocol):
         await client.aclose()
 
     run(case, sender(dq_url, protocol), lambda *words: asyncio.run(work(*words)))
+
+
+@pytest.mark.parametrize("case", CONFIRM, ids=lambda case: case["name"])
+def test_a_durable_queue(dq_url, case, protocol):
+    def durable(key, verb, word, id=None):
+        queue = Queue(connect(dq_url, protocol=protocol), key, **UNHEARD)
+        with pytest.raises(NotConfirmed) as caught:
+            queue.send(word, id=id) if verb == "send" else queue.ack(word)
+        assert caught.value.id == id
+
+    run(case, sender(dq_url, protocol), durable=durable)
+
+
+@pytest.mark.parametrize("case", CONFIRM, ids=lambda case: case["name"])
+def test_a_durable_queue_of_asyncio(dq_url, case, protocol):
+    async def durable(key, verb, word, id=None):
+        client = aq.connect(dq_url, protocol=protocol)
+        queue = aq.Queue(client, key, **UNHEARD)
+        with pytest.raises(NotConfirmed) as caught:
+            await (queue.send(word, id=id) if verb == "send" else queue.ack(word))
+        assert caught.value.id == id
+        await client.aclose()
+
+    run(case, sender(dq_url, protocol), durable=lambda *words: asyncio.run(durable(*words)))

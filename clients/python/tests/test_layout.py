@@ -106,7 +106,7 @@ def test_a_stale_module_is_told_with_what_to_run(tmp_path):
     assert stale.read_text() == text
 
 
-NAMES = ["caller", "family", "queue", "settling", "tasks"]
+NAMES = ["caller", "confirming", "family", "queue", "settling", "tasks"]
 
 
 @pytest.mark.parametrize("name", NAMES)

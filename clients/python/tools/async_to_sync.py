@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src/dqueue"
-MODULES = ("caller", "family", "queue", "settling", "tasks")
+MODULES = ("caller", "confirming", "family", "queue", "settling", "tasks")
 RULES = {
     r"^.*# asyncio only\n": "",
     r"\bawait ": "",

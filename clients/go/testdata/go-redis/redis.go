@@ -11,6 +11,12 @@ import (
 // Nil is the error for a null.
 var Nil = errors.New("redis: nil")
 
+// Error is an error reply, and Nil.
+type Error interface {
+	error
+	RedisError()
+}
+
 type Cmder interface{ Err() error }
 
 type Cmd struct{}
@@ -31,6 +37,13 @@ func (c *Client) WithTimeout(timeout time.Duration) *Client           { return c
 func (c *Client) Conn() *Conn                                         { return &Conn{} }
 func (c *Client) ClientUnblock(ctx context.Context, id int64) *IntCmd { return &IntCmd{} }
 
+func (c *Client) Pipeline() Pipeliner { return nil }
+
+type Pipeliner interface {
+	Do(ctx context.Context, args ...interface{}) *Cmd
+	Exec(ctx context.Context) ([]Cmder, error)
+}
+
 type Conn struct{}
 
 func (c *Conn) Process(ctx context.Context, cmd Cmder) error { return nil }
@@ -42,4 +55,8 @@ type ClusterClient struct{}
 func (c *ClusterClient) Process(ctx context.Context, cmd Cmder) error { return nil }
 func (c *ClusterClient) ForEachMaster(ctx context.Context, fn func(ctx context.Context, client *Client) error) error {
 	return nil
+}
+
+func (c *ClusterClient) MasterForKey(ctx context.Context, key string) (*Client, error) {
+	return &Client{}, nil
 }

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Dq\Laravel;
 
-use Dq\Client;
 use Dq\PhpRedisClient;
+use Dq\PipelineClient;
 use Dq\PredisClient;
 use Illuminate\Redis\Connections\Connection;
 
 /** A connection of config/database.php, with its events, its prefix and its way of connecting again. */
-final class RedisClient implements Client
+final class RedisClient implements PipelineClient
 {
     public function __construct(private Connection $connection)
     {
@@ -19,6 +19,11 @@ final class RedisClient implements Client
     public function call(string $key, array $words, bool $waits = false): mixed
     {
         return $this->client()->call($key, $words, $waits);
+    }
+
+    public function pipeline(string $key, array $commands): array
+    {
+        return $this->client()->pipeline($key, $commands);
     }
 
     public function readTimeout(): float
@@ -37,7 +42,7 @@ final class RedisClient implements Client
     }
 
     /** The client behind the connection, which another one replaces when it is lost. */
-    private function client(): Client
+    private function client(): PipelineClient
     {
         $redis = $this->connection->client();
         return $redis instanceof \Redis || $redis instanceof \RedisCluster

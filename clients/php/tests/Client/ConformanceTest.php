@@ -6,9 +6,11 @@ namespace Dq\Tests\Client;
 
 use Dq\Client;
 use Dq\Context;
+use Dq\Durable;
 use Dq\Follow;
 use Dq\Message;
 use Dq\Next;
+use Dq\NotConfirmed;
 use Dq\Park;
 use Dq\Queue;
 use Dq\Reject;
@@ -48,7 +50,11 @@ final class ConformanceTest extends TestCase
         $redis = Server::client($client);
         $this->known = ['key' => 'php:' . bin2hex(random_bytes(6))];
         foreach ($steps as $step) {
-            isset($step['work']) ? $this->work($redis, $step) : $this->command($redis, $step);
+            match (true) {
+                isset($step['work']) => $this->work($redis, $step),
+                isset($step['durable']) => $this->durable($redis, ...$step['durable']),
+                default => $this->command($redis, $step),
+            };
         }
         $this->addToAssertionCount(1);
     }
@@ -105,6 +111,18 @@ final class ConformanceTest extends TestCase
         } else {
             $this->assertNotNull($given, $what);
             $this->assertEquals($expected, (float) $given, $what);
+        }
+    }
+
+    /** Sends or acks by a queue that nobody confirms: the server has no replica. */
+    private function durable(Client $redis, string $verb, string $word, ?string $id = null): void
+    {
+        $queue = new Queue($redis, $this->known['key'], 0, new Durable(replicas: 9, inMemory: true, timeout: 10));
+        try {
+            $verb === 'send' ? $queue->send($word, ['id' => $id]) : $queue->ack((int) $this->filled($word));
+            $this->fail("$verb is confirmed");
+        } catch (NotConfirmed $missing) {
+            $this->assertSame($id, $missing->id);
         }
     }
 

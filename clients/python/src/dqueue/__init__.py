@@ -35,6 +35,7 @@ from dqueue._sync.tasks import Job, Task, Tasks
 from dqueue._sync.worker import Worker
 from dqueue.connection import connect, connect_cluster
 from dqueue.protocol.calls import Next, Signal
+from dqueue.protocol.durable import Durable, NotConfirmed
 from dqueue.protocol.message import Message
 from dqueue.protocol.options import (
     BackoffKind,
@@ -74,6 +75,7 @@ __all__ = [
     "Child",
     "Conditions",
     "Consumer",
+    "Durable",
     "Explanation",
     "FailedAttempt",
     "Family",
@@ -90,6 +92,7 @@ __all__ = [
     "Middleware",
     "NackOptions",
     "Next",
+    "NotConfirmed",
     "Outcome",
     "Park",
     "Pause",

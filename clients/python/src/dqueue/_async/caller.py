@@ -5,9 +5,11 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from dqueue._async.confirming import Confirming
 from dqueue._async.runtime import sleep
 from dqueue.protocol.calls import Call, Page
 from dqueue.protocol.client import AsyncClient
+from dqueue.protocol.durable import CONFIRMED, Durable, durable_of
 from dqueue.protocol.options import Millis, millis
 from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.protocol.verbs import Pages, Steps, explain
@@ -17,15 +19,22 @@ T = TypeVar("T")
 
 
 class Caller:
-    """A client and verbs. `patience` is how long (ms) a call that may be repeated is repeated while there is no server."""
+    """A client and verbs. `patience` is how long (ms) a call that may be repeated is repeated while there is no server.
+
+    `durable` is whether, and how, what is sent and settled is confirmed before a method returns.
+    """
 
     verbs: Any
 
-    def __init__(self, client: AsyncClient, patience: Millis) -> None:
+    def __init__(self, client: AsyncClient, patience: Millis, durable: bool | Durable) -> None:
         self.client = client
         self.patience = millis(patience)
+        self.durable = durable_of(durable, client)
+        self._confirming = Confirming(client, self.durable) if self.durable else None
 
     async def _do(self, call: Call[T]) -> T:
+        if self._confirming is not None and call.words[0] in CONFIRMED:
+            return await self._confirming.do(call, self.patience)
         if not call.may_be_repeated:
             return call.read(await self.client.execute_command(*call.words))
         deadline = time.monotonic() + self.patience / 1000

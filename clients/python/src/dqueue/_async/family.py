@@ -13,6 +13,7 @@ from dqueue.nodes import AsyncNodes
 from dqueue.protocol import calls
 from dqueue.protocol.calls import Call
 from dqueue.protocol.client import AsyncClient, check_block, socket_timeout
+from dqueue.protocol.durable import Durable
 from dqueue.protocol.family_verbs import FamilyVerbs
 from dqueue.protocol.message import Message
 from dqueue.protocol.options import (
@@ -45,7 +46,7 @@ class Family(Caller):
     of a queue (RATE, MAXLEN, MAXRUNNING) hold in each partition.
 
     `grown_from` is half of `partitions`, or None. While a family grows, `send` adds a message to the queue that its group
-    had before, as long as that has messages of the group. So groups keep their order.
+    had before, as long as that has messages of the group. So groups keep their order. `durable` is that of a queue.
     """
 
     verbs: FamilyVerbs
@@ -58,8 +59,9 @@ class Family(Caller):
         *,
         grown_from: int | None = None,
         patience: Millis = 10_000,
+        durable: bool | Durable = False,
     ) -> None:
-        super().__init__(client, patience)
+        super().__init__(client, patience, durable)
         self.layout = Layout(name, partitions, grown_from)
         self.verbs = FamilyVerbs(client, self.layout)
         self._nodes = AsyncNodes(client)
@@ -73,11 +75,12 @@ class Family(Caller):
 
     def queue(self, group: str) -> Queue:
         """Returns the queue of a group. Use it for what is about one group, and for batches."""
-        return Queue(self.client, self.layout.homes(group)[0], patience=self.patience)
+        return Queue(self.client, self.layout.homes(group)[0], patience=self.patience, durable=self.durable or False)
 
     def queues(self) -> builtins.list[Queue]:
         """Returns the queues of all partitions, in order."""
-        return [Queue(self.client, key, patience=self.patience) for key in self.layout.keys()]
+        durable = self.durable or False
+        return [Queue(self.client, key, patience=self.patience, durable=durable) for key in self.layout.keys()]
 
     async def fetch(
         self,

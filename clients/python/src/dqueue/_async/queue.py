@@ -4,6 +4,7 @@ from typing import Any
 
 from dqueue._async.caller import Caller, listed, one, several
 from dqueue.protocol.client import AsyncClient
+from dqueue.protocol.durable import Durable
 from dqueue.protocol.options import Millis, Word, encode
 from dqueue.protocol.verbs import QueueVerbs
 
@@ -12,7 +13,8 @@ class Queue(Caller):
     """One queue.
 
     `client` is a client of redis-py: `connect` makes a suitable one. `patience` is how long (ms) `send` repeats itself
-    while the connection is down. Making a Queue does not touch the server. Every method is one command and one round
+    while the connection is down. With `durable`, what is sent and settled is confirmed before a method returns: True means
+    that the server has synced it to its disk, and `Durable` says more. Otherwise the method raises NotConfirmed. Making a Queue does not touch the server. Every method is one command and one round
     trip, and `list`, `groups` and their like make one for each page.
     Errors of the server come as `redis.ResponseError`, lost connections as `redis.ConnectionError` or
     `redis.TimeoutError`.
@@ -20,8 +22,10 @@ class Queue(Caller):
 
     verbs: QueueVerbs
 
-    def __init__(self, client: AsyncClient, key: str, *, patience: Millis = 10_000) -> None:
-        super().__init__(client, patience)
+    def __init__(
+        self, client: AsyncClient, key: str, *, patience: Millis = 10_000, durable: bool | Durable = False
+    ) -> None:
+        super().__init__(client, patience, durable)
         self.key = key
         self.verbs = QueueVerbs(client, key)
 

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from dqueue._sync.confirming import Confirming
 from dqueue._sync.runtime import sleep
 from dqueue.protocol.calls import Call, Page
 from dqueue.protocol.client import Client
+from dqueue.protocol.durable import CONFIRMED, Durable, durable_of
 from dqueue.protocol.options import Millis, millis
 from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.protocol.verbs import Pages, Steps, explain
@@ -18,15 +20,22 @@ T = TypeVar("T")
 
 
 class Caller:
-    """A client and verbs. `patience` is how long (ms) a call that may be repeated is repeated while there is no server."""
+    """A client and verbs. `patience` is how long (ms) a call that may be repeated is repeated while there is no server.
+
+    `durable` is whether, and how, what is sent and settled is confirmed before a method returns.
+    """
 
     verbs: Any
 
-    def __init__(self, client: Client, patience: Millis) -> None:
+    def __init__(self, client: Client, patience: Millis, durable: bool | Durable) -> None:
         self.client = client
         self.patience = millis(patience)
+        self.durable = durable_of(durable, client)
+        self._confirming = Confirming(client, self.durable) if self.durable else None
 
     def _do(self, call: Call[T]) -> T:
+        if self._confirming is not None and call.words[0] in CONFIRMED:
+            return self._confirming.do(call, self.patience)
         if not call.may_be_repeated:
             return call.read(self.client.execute_command(*call.words))
         deadline = time.monotonic() + self.patience / 1000

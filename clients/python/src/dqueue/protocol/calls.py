@@ -45,6 +45,8 @@ class Call(Generic[T]):
     read: Callable[[Any], T]
     may_be_repeated: bool = False
     """Whether it does nothing more if it is sent again after a lost reply."""
+    has_settled: Callable[[Any], bool] = lambda _reply: True
+    """Whether a reply means that all receipts were current."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,8 @@ def family_info(family: str) -> Call[Info]:
 
 
 def ack(key: str, given: Sequence[Receipt], result: Payload | None, cost: int | None = None) -> Call[int]:
-    return Call(["DQ.ACK", encode(key), *receipts(given), *words({"result": result, "cost": cost})], int)
+    command = ["DQ.ACK", encode(key), *receipts(given), *words({"result": result, "cost": cost})]
+    return Call(command, int, has_settled=lambda reply: int(reply) == len(given))
 
 
 class Next:
@@ -203,11 +206,12 @@ def ack_send(
     def read(reply: Any) -> list[str | bool | None] | None:
         return None if reply is None else [bool(one) if isinstance(one, int) else maybe_text(one) for one in reply]
 
-    return Call(command, read)
+    return Call(command, read, has_settled=lambda reply: reply is not None)
 
 
 def nack(key: str, given: Sequence[Receipt], options: Mapping[str, Any]) -> Call[int]:
-    return Call(["DQ.NACK", encode(key), *receipts(given), *words(options)], int)
+    command = ["DQ.NACK", encode(key), *receipts(given), *words(options)]
+    return Call(command, int, has_settled=lambda reply: int(reply) == len(given))
 
 
 def touch(key: str, lease: Millis, given: Sequence[Receipt], note: str | None = None) -> Call[int]:
