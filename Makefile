@@ -8,6 +8,7 @@ BENCH_FLAGS ?=
 CHECKER_FLAGS ?= --seconds 60
 TORTURE_FLAGS ?= --seconds 600
 PIPELINE_FLAGS ?= --failures 1000
+LOSSES_FLAGS ?= --sends 1000000
 LOAD_FLAGS ?=
 SOAK_SECONDS ?= 1800
 SOAK_FLAGS ?=
@@ -24,7 +25,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-versions test-faults test-celery test-protocol test-asan miri lint audit fmt checker torture torture-pipeline load load-tenants soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-versions test-faults test-celery test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +109,9 @@ checker: ## groups under a minute of concurrent traffic, its history checked for
 
 torture: ## the same under crashes, power loss, failovers and other faults, ten minutes in all
 	@scripts/python.sh tests.torture $(TORTURE_FLAGS)
+
+losses: ## what each setting loses of what it has confirmed, and durable clients nothing: 500 faults and a million sends a row, hours
+	@scripts/python.sh tests.torture.losses $(LOSSES_FLAGS)
 
 torture-pipeline: ## five stages linked by ACKSEND, by MULTI/EXEC and by Lua under 1,000 power failures: ten minutes
 	@scripts/python.sh tests.torture.pipeline $(PIPELINE_FLAGS)

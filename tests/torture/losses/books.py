@@ -1,0 +1,70 @@
+"""What was confirmed in one round, and what of it is not there afterwards."""
+
+import threading
+from dataclasses import dataclass, field
+
+from tests.harness.wire import Error, Wire
+
+# As many messages as one command gives out.
+ALL = 10_000
+
+
+@dataclass
+class Outcome:
+    """What became of one row."""
+
+    name: str
+    faults: int = 0
+    sends: int = 0
+    """Confirmed ones."""
+    lost: int = 0
+    """Those of them that were not there after the fault."""
+    rounds: int = 0
+    """Faults that have lost some."""
+    longest: float = 0.0
+    """How long before the fault the oldest of the lost ones had been confirmed, in seconds."""
+    acks: int = 0
+    """Confirmed ones."""
+    undone: int = 0
+    """Those of them whose message was there again."""
+    seconds: float = 0.0
+
+
+@dataclass
+class Books:
+    """What clients know of one round. Ids are bytes; times are those of time.monotonic()."""
+
+    sent: dict = field(default_factory=dict)
+    """When each send was confirmed."""
+    acked: set = field(default_factory=set)
+    """Messages whose ack was confirmed."""
+    asked: set = field(default_factory=set)
+    """Messages whose ack was asked for, whatever came of it."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def audit(self, wire: Wire, key: str, struck: float, outcome: Outcome) -> None:
+        """Takes everything out of the queue, and compares. `struck` is when the fault came."""
+        there = inventory(wire, key)
+        lost = [id for id in self.sent if id not in there and id not in self.asked]
+        outcome.sends += len(self.sent)
+        outcome.acks += len(self.acked)
+        outcome.lost += len(lost)
+        outcome.undone += len(self.acked & there)
+        if lost:
+            outcome.rounds += 1
+            outcome.longest = max(outcome.longest, struck - min(self.sent[id] for id in lost))
+
+
+def inventory(wire: Wire, key: str) -> set:
+    """The ids of all messages that are pending or running. Those that are pending are taken out."""
+    cursor, running = wire.ok("DQ.LIST", key, "running", "COUNT", ALL) if wire.ok("EXISTS", key) else (b"0", [])
+    assert cursor == b"0", "more messages than one step lists"
+    there = {row[row.index(b"id") + 1] for row in running}
+    while some := wire.ok("DQ.FETCH", key, "COUNT", ALL, "NOACK"):
+        there |= {message[0] for message in some}
+    wire.ok("UNLINK", key)
+    return there
+
+
+def failed(reply) -> bool:
+    return isinstance(reply, Error)

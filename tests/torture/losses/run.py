@@ -1,0 +1,63 @@
+"""One row: work, a fault, what is left, and so on."""
+
+import math
+import tempfile
+import time
+from pathlib import Path
+
+from tests.torture.losses.books import Outcome
+from tests.torture.losses.lasting import Lasting
+from tests.torture.losses.rows import Row
+from tests.torture.losses.traffic import Clients
+
+# The log is written anew after every so many faults.
+REWRITE_EVERY = 20
+
+
+class Run:
+    """The servers of a row, and its rounds."""
+
+    def __init__(self, row: Row, seed: int, folder: Path):
+        self.row, self.outcome = row, Outcome(row.name)
+        self.place = row.place(folder, seed, row.settings)
+
+    def run(self, faults: int, sends: int, seconds: float) -> Outcome:
+        """So many faults, and more if that many sends have not been confirmed by then, but no longer than that."""
+        began = time.monotonic()
+        try:
+            self.place.open()
+            while self.outcome.faults < faults or self.outcome.sends < sends:
+                self.round()
+                if time.monotonic() > began + seconds:
+                    break
+        finally:
+            self.place.close()
+        self.outcome.seconds = time.monotonic() - began
+        return self.outcome
+
+    def round(self) -> None:
+        place, outcome = self.place, self.outcome
+        key = f"losses:{outcome.faults}"
+        clients = self.clients(key).start()
+        time.sleep(place.rng.uniform(*self.row.pace.work))
+        struck = place.strike()
+        place.recover()
+        place.repair()
+        books = clients.end()
+        with place.primary.wire(protocol=2) as wire:
+            books.audit(wire, key, struck, outcome)
+        outcome.faults += 1
+        if outcome.faults % REWRITE_EVERY == 0 and self.row.settings["appendonly"] == "yes":
+            for member in place.members:
+                member.rewrite()
+
+    def clients(self, key: str) -> Clients | Lasting:
+        if self.row.durable:
+            return Lasting(self.place.port, key, self.row.durable, self.row.pace.tasks)
+        return Clients(self.place.primary.port, key, self.row.confirm, self.row.pace)
+
+
+def run(row: Row, faults: int, sends: int = 0, seconds: float = math.inf, seed: int = 1) -> Outcome:
+    """Does so many faults to this row, or more until so many sends were confirmed, or fewer if the seconds are over."""
+    with tempfile.TemporaryDirectory(prefix="dq-losses-") as folder:
+        return Run(row, seed, Path(folder)).run(faults, sends, seconds)
