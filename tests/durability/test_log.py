@@ -6,7 +6,7 @@ import pytest
 
 from tests.harness.aof import commands, increments
 from tests.harness.job_traffic import JobTraffic
-from tests.harness.replies import Queue, digest, msgs
+from tests.harness.replies import Queue, msgs
 from tests.harness.server import wait_for
 
 AOF = {"appendonly": "yes", "appendfsync": "always"}
@@ -39,26 +39,22 @@ def test_a_torn_log_of_jobs_holds_whole_operations(make_server):
     server = make_server(**AOF, **{"auto-aof-rewrite-percentage": 0})
     traffic = JobTraffic(server.client(), 5)
     [path] = increments(server)
-
-    def held():
-        client = server.client()
-        return [digest(client, key) for key in traffic.keys]
-
     traffic.run(150)
-    states = [(path.stat().st_size, held())]
+    states = [(path.stat().st_size, traffic.held())]
     while len(states) < 20:
         before = len(commands(server))
         traffic.run(1)
         assert len(commands(server)) <= before + 1
         if path.stat().st_size > states[-1][0]:
-            states.append((path.stat().st_size, held()))
+            states.append((path.stat().st_size, traffic.held()))
     whole = path.read_bytes()
     server.kill9()
     for (begin, state), (end, _) in zip(states, states[1:]):
         for size in (begin + 1, (begin + end) // 2, end - 1):
             path.write_bytes(whole[:size])
             server.start()
-            assert held() == state, size
+            traffic.go_to(server.client())
+            assert traffic.held() == state, size
             server.kill9()
     path.write_bytes(whole)
     server.start()

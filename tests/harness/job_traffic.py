@@ -2,25 +2,35 @@
 
 import random
 
-from tests.harness.replies import Manual, msgs
+from tests.harness.replies import Manual, digest, msgs
 
 # The ids of each kind: few, so that most are taken again and again.
 FEW = 12
+# All in one slot.
+JOBS, PARTS, DEAD, EVENTS = "{jobs}", "{jobs}:parts", "{jobs}:dead", "{jobs}:events"
 
 
 class JobTraffic:
-    """A queue `q` of jobs with an event stream and DEADTO, one of their parts, and that of the dead. All have clocks that stand still."""
+    """A queue of jobs with DEADTO, one of their parts, the event stream of both, and the queue of the dead. Their clocks stand still."""
 
-    keys = ("q", "q:parts", "q:dead", "q:events")
+    keys = (JOBS, PARTS, DEAD, EVENTS)
 
     def __init__(self, client, seed):
-        self.rng, self.receipts = random.Random(seed), {"q": [], "q:parts": []}
-        common = ("LEASE", 100, "BACKOFF", "FIXED", 20, "RETAIN", 500, "EVENTS", "q:events", "EVENTSLEN", 40)
-        self.dead = Manual(client, "q:dead", start=1000)
-        self.q = Manual(client, "q", "RETRIES", 1, "DEADTO", "q:dead", *common, start=1000)
-        self.parts = Manual(client, "q:parts", "RETRIES", 0, *common, start=1000)
+        self.rng, self.receipts = random.Random(seed), {JOBS: [], PARTS: []}
+        common = ("LEASE", 100, "BACKOFF", "FIXED", 20, "RETAIN", 500, "EVENTS", EVENTS, "EVENTSLEN", 40)
+        self.dead = Manual(client, DEAD, start=1000)
+        self.q = Manual(client, JOBS, "RETRIES", 1, "DEADTO", DEAD, *common, start=1000)
+        self.parts = Manual(client, PARTS, "RETRIES", 0, *common, start=1000)
         self.q.do("LIMIT", "user-*", "CONCURRENCY", 1, "RATE", 3, "PER", 300)
         self.q.do("LIMIT", "cores", "CONCURRENCY", 4, "WEIGHT")
+
+    def go_to(self, client) -> None:
+        """Goes on with another connection, perhaps to another server."""
+        self.q.client = self.parts.client = self.dead.client = client
+
+    def held(self) -> list:
+        """The digests of all keys."""
+        return [digest(self.q.client, key) for key in self.keys]
 
     def run(self, steps: int) -> None:
         for _ in range(steps):
@@ -46,7 +56,7 @@ class JobTraffic:
                 self.q.send("parent", "ID", self.id("parent"), "REPLACE", "CHILDREN", rng.randrange(1, 3))
             case 4:
                 ondead = rng.choice(("HOLD", "GO", "DIE"))
-                self.parts.send("part", "ID", self.id("part"), "REPLACE", "PARENT", "q", self.id("parent"), "ONDEAD", ondead)
+                self.parts.send("part", "ID", self.id("part"), "REPLACE", "PARENT", JOBS, self.id("parent"), "ONDEAD", ondead)
 
     def fetch(self) -> None:
         queue = self.of_all()
@@ -58,8 +68,8 @@ class JobTraffic:
             return
         receipt = self.receipts[queue.key].pop(rng.randrange(len(self.receipts[queue.key])))
         following = [
-            ("NEXT", "q:parts", "more", "PARENT", "q", self.id("parent")), ("SIGNAL", "q", self.id("ask"), "done"),
-            ("NEXT", "q", "v", "ID", self.id("page"), "REPLACE", "RERUN"),
+            ("NEXT", PARTS, "more", "PARENT", JOBS, self.id("parent")), ("SIGNAL", JOBS, self.id("ask"), "done"),
+            ("NEXT", JOBS, "v", "ID", self.id("page"), "REPLACE", "RERUN"),
         ]  # fmt: skip
         answers = [
             ("ACK", receipt), ("ACK", receipt, "COST", rng.randrange(5)), ("NACK", receipt), ("NACK", receipt, "FATAL"),

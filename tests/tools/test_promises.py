@@ -28,7 +28,7 @@ def functions(file):
 def rules():
     """The names of all that the checker looks for."""
     found = {}
-    for name in ("check", "durable", "flows", "stops"):
+    for name in ("check", "durable", "flows", "stops", "jobs/rules", "jobs/kin"):
         found |= functions(ROOT / f"tests/checker/{name}.py")
     return {name for name, arguments in found.items() if arguments == ["view"] and name[0] != "_"}
 

@@ -18,56 +18,67 @@ def is_job(view, id) -> bool:
     return not any(send.parent for send in view.sends.get(id, ()))
 
 
-def counted(view) -> tuple:
-    """What each parent had counted when it was let go, what was wrong in words, and the parents that wait still."""
-    parents = {send.id: send for send in view.r.sends if send.children}
-    children = {send.id: send for send in view.r.sends if send.parent}
-    waiting, let_go, faults = {}, {}, []
-    for event in view.r.events:
-        if event.id in children:
-            _count(waiting.get(children[event.id].parent), children[event.id], event)
-            continue
+class Families:
+    """What the events say of all parents.
+
+    `waiting`: those that wait still. `let_go`: what each of the others had counted then. `faults`: what was wrong, in words.
+    """
+
+    def __init__(self, view):
+        self.parents = {send.id: send for send in view.r.sends if send.children}
+        self.children = {send.id: send for send in view.r.sends if send.parent}
+        self.waiting, self.let_go, self.faults = {}, {}, []
+        for event in view.r.events:
+            if event.id in self.children:
+                self.count(self.children[event.id], event)
+            else:
+                self.follow(event)
+        self.faults += [f"{id} was never {parent.due[0]}" for id, parent in self.waiting.items() if parent.due]
+
+    def count(self, child, event) -> None:
+        """Something happened to a child."""
+        parent = self.waiting.get(child.parent)
+        if parent is None:
+            return
+        if event.kind in ("acked", "cancelled") or (event.kind == "dead" and child.ondead == "GO"):
+            parent.ended.add(child.id)
+            (parent.cancelled.add if event.kind == "cancelled" else parent.cancelled.discard)(child.id)
+        elif event.kind == "redriven":
+            parent.ended.discard(child.id)
+        if event.kind == "dead" and child.ondead == "DIE":
+            parent.due = ("dead", child.id)
+        elif len(parent.ended) == parent.needs and not parent.due:
+            parent.due = ("released", child.id)
+
+    def follow(self, event) -> None:
+        """Something happened to a job that is no child."""
+        id, is_parent = event.id, event.id in self.parents
         # The end of a child and what follows for its parent are one operation: nothing else of the jobs is in between.
-        follows = event.kind in ("released", "ready", "dead") and event.id in parents
-        for id, parent in waiting.items() if not follows else ():
-            if parent.due:
-                faults.append(f"{id} was not {parent.due[0]} when {parent.due[1]} had ended")
-                parent.due = None
-        if event.id not in parents:
-            continue
-        if event.kind == "sent":
-            waiting[event.id] = Parent(parents[event.id].children)
-        elif event.id in waiting and event.kind in ("released", "dead", "ready", "delivered"):
-            parent = waiting.pop(event.id)
+        if not is_parent or event.kind not in ("released", "ready", "dead"):
+            self.miss()
+        if is_parent and event.kind == "sent":
+            self.waiting[id] = Parent(self.parents[id].children)
+        elif id in self.waiting and event.kind in ("released", "dead", "ready", "delivered"):
+            parent = self.let_go[id] = self.waiting.pop(id)
             if parent.due is None or parent.due[0] != event.kind:
-                faults.append(f"{event.id} was {event.kind}, and {len(parent.ended)} of {parent.needs} children had ended")
-            let_go[event.id] = parent
-        elif event.kind == "released":
-            faults.append(f"{event.id} was released twice")
-    faults += [f"{id} was never {parent.due[0]}" for id, parent in waiting.items() if parent.due]
-    return let_go, faults, waiting
+                self.faults.append(f"{id} was {event.kind}, and {len(parent.ended)} of {parent.needs} children had ended")
+        elif is_parent and event.kind == "released":
+            self.faults.append(f"{id} was released twice")
 
-
-def _count(parent, child, event) -> None:
-    if parent is None:
-        return
-    if event.kind in ("acked", "cancelled") or (event.kind == "dead" and child.ondead == "GO"):
-        parent.ended.add(child.id)
-        (parent.cancelled.add if event.kind == "cancelled" else parent.cancelled.discard)(child.id)
-    elif event.kind == "redriven":
-        parent.ended.discard(child.id)
-    if event.kind == "dead" and child.ondead == "DIE":
-        parent.due = ("dead", child.id)
-    elif len(parent.ended) == parent.needs and not parent.due:
-        parent.due = ("released", child.id)
+    def miss(self) -> None:
+        """What was due for parents has not happened."""
+        for id, parent in self.waiting.items():
+            if parent.due:
+                self.faults.append(f"{id} was not {parent.due[0]} when {parent.due[1]} had ended")
+                parent.due = None
 
 
 def children_counted(view):
     """A parent is let go exactly when the last of its children has ended, each of which counts once."""
-    let_go, faults, _ = counted(view)
-    yield from faults
+    families = Families(view)
+    yield from families.faults
     for id, counts in view.r.counts.items():
-        parent = let_go.get(id)
+        parent = families.let_go.get(id)
         if parent is None or len(parent.ended) < parent.needs:
             continue
         cancelled = len(parent.cancelled)

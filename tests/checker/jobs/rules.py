@@ -235,7 +235,7 @@ def signals_kept(view):
 
 def nothing_left(view):
     """At the end all have ended, but parents whose children have not all come."""
-    _, _, waiting = kin.counted(view)
+    waiting = kin.Families(view).waiting
     for id, state in view.r.final.items():
         if state in ("waits", "ready", "running") and id not in waiting:
             yield f"{id} is left: {state}"

@@ -87,7 +87,7 @@ class TornTail(Alone):
         twin.start()
         self.differ(f"a log cut at byte {size}", held, self.held(twin.client()))
         if self.injected % AGAIN == 0:
-            Queue(twin.client(), "q").do("SEND", "after", "ID", "after the tear")
+            Queue(twin.client(), self.cut_keys[0]).do("SEND", "after", "ID", "after the tear")
             after = self.held(twin.client())
             twin.restart(crash=True)
             self.differ(f"what came after a cut at byte {size}", after, self.held(twin.client()))
