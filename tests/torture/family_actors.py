@@ -9,13 +9,12 @@ import os
 import random
 import sys
 import time
-import traceback
 from pathlib import Path
 
 from tests.checker.actors import hash_of, payload
 from tests.checker.history import Journal, clock
 from tests.harness.server import ROOT
-from tests.torture.actors import PATIENCE
+from tests.torture.actors import PATIENCE, lives
 
 sys.path.insert(0, str(ROOT / "clients/python/src"))
 
@@ -74,21 +73,11 @@ def produce(ports, key, path, name, seed, until, ways):
 
 def consume(ports, key, directory, name, seed, until, lease, ways):
     """Keeps one consumer alive, as `actors.consume` does."""
-    os.setpgid(0, 0)
-    for life in range(10_000):
-        child = os.fork()
-        if child == 0:
-            try:
-                path = f"{directory}/{name}.{life}.jsonl"
-                Consumer(ports, key, path, f"{name}.{life}", seed + life, lease, ways.crash).run(until, f"{directory}/healed")
-                os._exit(0)
-            except BaseException:
-                traceback.print_exc()
-                os._exit(1)
-        _, status = os.waitpid(child, 0)
-        code = os.waitstatus_to_exitcode(status)
-        if code != 9:
-            os._exit(code & 0xFF)
+
+    def live(life, path):
+        Consumer(ports, key, path, f"{name}.{life}", seed + life, lease, ways.crash).run(until, f"{directory}/healed")
+
+    lives(directory, name, live)
 
 
 class Unanswered(logging.Handler):
