@@ -25,7 +25,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-versions test-faults test-celery test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers bench-bullmq
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,14 @@ test-php: ## clients/php with its drivers for Laravel and Symfony, and their own
 test-node: ## clients/node with ioredis and node-redis, on a server and a cluster, and its transporter for NestJS
 	@scripts/setup.sh build server tests optional && scripts/build.sh
 	@.venv/bin/python -m pytest -q $(PYTEST_FLAGS) tests/tools/test_node_client.py
+
+test-bullmq: ## BullMQ's own tests, of two released versions, with dq as its backend; fetches them (BULLMQ_SOURCE)
+	@scripts/setup.sh build server tests optional && scripts/build.sh
+	@clients/node/suite/run.sh $(BULLMQ_VERSIONS)
+
+bench-bullmq: ## BullMQ on dq beside BullMQ on its Redis backend, in one run
+	@scripts/setup.sh build server tests optional && scripts/build.sh
+	@clients/node/bench/run.sh $(BENCH_FLAGS)
 
 test-go: ## clients/go with the race detector, go vet, and its examples
 	@scripts/setup.sh build server tests optional && scripts/build.sh

@@ -1,15 +1,17 @@
 """clients/node: its own tests with each Redis library, and the code of its pages."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import urllib.request
 
 import pytest
 
 from tests.harness.cli import build
 from tests.harness.optional import need
-from tests.harness.server import ROOT, engine, module_path
+from tests.harness.server import ROOT, engine, module_path, wait_for
 
 CLIENT = ROOT / "clients/node"
 # Where scripts/setup.sh puts the packages. The client is built there, so that the checkout stays as it is.
@@ -121,3 +123,31 @@ def test_the_example_keeps_its_promises(server):
     shutil.copy(ROOT / "examples/drivers/node_shop.mjs", FOLDER / "examples")
     said = run("node", str(FOLDER / "examples/node_shop.mjs"), seconds=90, DQ_URL=f"redis://127.0.0.1:{server.port}")
     assert said.count("ok  ") == 7, said
+
+
+def test_the_shop_on_bullmq_with_its_dashboard(server):
+    """examples/bullmq: its jobs run, and bull-board shows them."""
+    shutil.copy(ROOT / "examples/bullmq/board.mjs", FOLDER / "examples/board.mjs")
+    env = {**os.environ, "REDIS_URL": f"redis://127.0.0.1:{server.port}", "PORT": "0"}
+    shop = subprocess.Popen(["node", "examples/board.mjs"], cwd=FOLDER, env=env, stdout=subprocess.PIPE, text=True)
+    try:
+        board = shop.stdout.readline().strip()
+        assert board.endswith("/jobs"), board
+        for order in ("7/ann@shop.example", "8/nobody"):
+            urllib.request.urlopen(urllib.request.Request(f"{board.removesuffix('/jobs')}/order/{order}", method="POST")).read()
+        # One order is shipped, and one waits for a mail that has failed. The newsletter is planned.
+        wait_for(lambda: counts_of(board, "orders", "completed", "waiting-children") == [1, 1])
+        wait_for(lambda: counts_of(board, "mails", "completed", "failed", "delayed") == [1, 1, 1])
+        shown = urllib.request.urlopen(f"{board}/api/queues?activeQueue=mails&status=failed&page=1&jobsPerPage=10").read().decode()
+        assert "nobody is no address" in shown
+    finally:
+        shop.terminate()
+        assert shop.wait(20) == 0
+        shop.stdout.close()
+
+
+def counts_of(board: str, queue: str, *states: str) -> list[int]:
+    """What bull-board says of the states of a queue."""
+    shown = json.load(urllib.request.urlopen(f"{board}/api/queues?activeQueue={queue}&status=latest&page=1&jobsPerPage=1"))
+    [counts] = [one["counts"] for one in shown["queues"] if one["name"] == queue]
+    return [counts[state] for state in states]

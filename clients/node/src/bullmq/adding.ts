@@ -4,11 +4,11 @@ import type { JobJson, ParentKeyOpts } from 'bullmq';
 
 import { text } from '../replies.js';
 import type { Word } from '../words.js';
-import { MISSING, NO_PARENT, failure } from './failure.js';
-import { dueWords, lineOf, payloadOf, seen, sendWords } from './job.js';
+import { dueWords, lineOf, payloadOf, sendWords } from './job.js';
+import { joining } from './late.js';
 import type { Making } from './making.js';
 import type { Numbers } from './numbers.js';
-import { type Place, callAt } from './place.js';
+import type { Place } from './place.js';
 
 /** Jobs that are sent in one step. */
 const MOST = 500;
@@ -66,7 +66,7 @@ if last and message.state == 'running' then
 end
 if reschedule and delayed and not replace then redis.call('DQ.RESCHEDULE', queue, old, 'DELAY', ARGV[7]) end
 if extend and ttl > 0 and not replace and not last then redis.call('PEXPIRE', name, ttl) end
-return {old, 'deduplicated'}`;
+return {old, replace and 'kept' or 'deduplicated'}`;
 
 export class Adding {
   constructor(
@@ -78,10 +78,15 @@ export class Adding {
   async one({ job, jobId, parentKeyOpts }: Entry): Promise<string> {
     await this.making.make();
     const id = jobId || (await this.numbers.take(1))[0]!;
-    if (job.parent?.id) await this.#needParent(job.parent.queueKey, job.parent.id, parentKeyOpts?.parentKey);
     await this.#line(job);
     if (job.opts.deduplication) return this.#deduplicated(job, id);
-    const sent = await this.place.dq('SEND', ...this.words(job, id));
+    let sent: unknown;
+    if (job.parent?.id) {
+      const { commands, keys } = await joining(this.place, id, job, parentKeyOpts?.parentKey);
+      [sent] = (await this.place.together([...commands, ['DQ.SEND', this.place.key, ...this.words(job, id)]], [this.place.key, ...keys])).slice(-1);
+    } else {
+      sent = await this.place.dq('SEND', ...this.words(job, id));
+    }
     if (sent === null) await this.making.publish('duplicated', 'jobId', id);
     return id;
   }
@@ -138,11 +143,5 @@ export class Adding {
       await this.making.publish('deduplicated', 'jobId', id, 'deduplicationId', name, 'deduplicatedJobId', old!);
     }
     return counts!;
-  }
-
-  async #needParent(key: string, id: string, parentKey = `${key}:${id}`): Promise<void> {
-    const parent = seen(await callAt(this.place.server, key, 'DQ.GET', key, id));
-    if (!parent) throw failure(NO_PARENT, parentKey, 'addJob');
-    if (parent.state === 'cancelled') throw failure(MISSING, parentKey, 'addJob');
   }
 }

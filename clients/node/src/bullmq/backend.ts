@@ -1,10 +1,9 @@
 /** dq as a backend of BullMQ. Each method is a command of dq, or a few; what they are is in the files beside this one. */
 
-import type { DependenciesOpts, IQueueBackend, JobJson, JobProgress, JobState, JobType, JobsOptions, MinimalJob, MoveToDelayedOpts, ParentKeyOpts, RepeatableOptions, RetryJobOpts, RetryOptions } from 'bullmq';
+import type { DependenciesOpts, IQueueBackend, JobJson, JobProgress, JobState, JobType, JobsOptions, MinimalJob, MoveToDelayedOpts, MoveToWaitingChildrenOpts, ParentKeyOpts, RepeatableOptions, RetryJobOpts, RetryOptions } from 'bullmq';
 
 import { maybeText, text } from '../replies.js';
 import { Base } from './base.js';
-import { lacking } from './failure.js';
 import type { Node } from './flows.js';
 import { stateOf } from './job.js';
 import type { Keep } from './making.js';
@@ -50,8 +49,8 @@ export class DqQueueBackend extends Base implements IQueueBackend {
     return this.working.delay(id, delay, token, skipAttempt, fieldsToUpdate, fetchNext);
   }
 
-  moveToWaitingChildren(id: string, token: string): Promise<boolean> {
-    return this.working.waitForChildren(id, token);
+  moveToWaitingChildren(id: string, token: string, { child }: MoveToWaitingChildrenOpts = {}): Promise<boolean> {
+    return this.working.waitForChildren(id, token, child as { id?: string; queue: string } | undefined);
   }
 
   async moveJobFromActiveToWait(id: string, token?: string): Promise<number> {
@@ -138,8 +137,8 @@ export class DqQueueBackend extends Base implements IQueueBackend {
     return this.removing.children(id);
   }
 
-  async removeChildDependency(_id: string, _parentKey: string): Promise<boolean> {
-    throw lacking('a child stays the child of its parent');
+  removeChildDependency(id: string, parentKey: string): Promise<boolean> {
+    return this.changing.leaveParent(id, parentKey);
   }
 
   drain(delayed: boolean): Promise<void> {

@@ -10,6 +10,7 @@ import { Changing } from './changing.js';
 import { Events } from './events.js';
 import { Fetching } from './fetching.js';
 import { Flows } from './flows.js';
+import { Late } from './late.js';
 import { Leases } from './leases.js';
 import { Looking } from './looking.js';
 import { Making } from './making.js';
@@ -62,7 +63,7 @@ export class Base extends EventEmitter {
     this.making = new Making(place);
     this.leases = new Leases(place);
     this.waiting = new Waiting(place, this.clientName(options.name ? `:w:${options.name}` : ''));
-    this.working = new Working(place, this.making, this.leases, new Fetching(place, closed), this.waiting, options);
+    this.working = new Working(place, this.making, this.leases, new Fetching(place, closed), this.waiting, new Late(place), options);
     this.adding = new Adding(place, this.making, new Numbers(place));
     this.changing = new Changing(place, this.making, this.leases, () => this.working.lease);
     this.looking = new Looking(place, this.making);
@@ -70,7 +71,7 @@ export class Base extends EventEmitter {
     this.removing = new Removing(place, this.making, (found) => this.schedulers.has(found));
     this.flows = new Flows(place);
     this.settings = new Settings(place, this.making);
-    this.events = new Events(place, this.making);
+    this.events = new Events(place, this.making, async (id) => (await this.looking.job(id))?.failedReason ?? '');
     (use.client as unknown as EventEmitter).on('error', this.#failed);
   }
 
@@ -125,6 +126,11 @@ export class Base extends EventEmitter {
 
   async reconnectBlocking(): Promise<void> {
     this.waiting.go();
+  }
+
+  /** The client of Redis, for dashboards that show its INFO. */
+  get client(): RedisClient {
+    return this.use.client;
   }
 
   // ---- names

@@ -2,11 +2,12 @@
 
 import { list, text } from '../replies.js';
 import type { Word } from '../words.js';
-import { MISSING, NOT_IN_STATE, failure, lacking } from './failure.js';
+import { MISSING, NOT_IN_STATE, NO_PARENT, failure, lacking } from './failure.js';
 import { type Gathered, type Seen, gathered, jobSeen, lineOf, payloadOf, seen, sendWords, stateOf, stored, written } from './job.js';
+import { lateKey } from './late.js';
 import type { Leases } from './leases.js';
 import type { Making } from './making.js';
-import type { Place } from './place.js';
+import { type Place, callAt } from './place.js';
 
 /** How long the rows of a job's log are kept after the last one, in ms: a week. The server prunes jobs without telling. */
 const LOG_KEPT = String(7 * 86_400_000);
@@ -84,6 +85,21 @@ export class Changing {
     if (group) await this.making.line(group);
     const left = opts.delay ?? (found.state === 'delayed' || found.state === 'retry' ? Math.max(0, found.dueAt - Date.now()) : 0);
     await this.place.dq('SEND', payloadOf(job), 'ID', found.id, 'REPLACE', ...sendWords(job), ...(left > 0 ? ['DELAY', String(Math.ceil(left))] : []));
+  }
+
+  /** Sends a child anew that waits, without its parent: so it has ended for that. */
+  async leaveParent(id: string, parentKey: string): Promise<boolean> {
+    const found = await this.#get(id, 'removeChildDependency');
+    const first = stored(found.payload);
+    if (first.parentKey === undefined || first.parentKey !== parentKey) return false;
+    const key = parentKey.slice(0, parentKey.lastIndexOf(':'));
+    const parent = seen(await callAt(this.place.server, key, 'DQ.GET', key, parentKey.slice(key.length + 1)));
+    if (!parent) throw failure(NO_PARENT, parentKey, 'removeChildDependency');
+    if (found.state === 'running') throw lacking(`job ${id} runs, and stays the child of its parent. removeChildDependency`);
+    const { parent: _, parentKey: __, ...job } = jobSeen(found);
+    await this.place.dq('SEND', payloadOf(job), 'ID', id, 'REPLACE', ...sendWords(job));
+    await this.place.call('SREM', lateKey(parentKey), `${this.place.key}\n${id}`);
+    return true;
   }
 
   async promote(id: string): Promise<void> {

@@ -29,6 +29,8 @@ export class Events {
   constructor(
     readonly place: Place,
     readonly making: Making,
+    /** Why a job has failed, where the stream does not say it. */
+    readonly why: (id: string) => Promise<string>,
   ) {}
 
   #connect(): Promise<Connection> {
@@ -97,6 +99,7 @@ export class Events {
     const messages = new Map<string, Seen>();
     for (const one of await Promise.all(ids.map((id) => this.place.dq('GET', id)))) {
       const found = seen(one);
+      if (found?.reason === 'children') found.error ??= await this.why(found.id);
       if (found) messages.set(text(found.id), found);
     }
     return read.flatMap(({ id, fields, of }) => (of.at === undefined ? [[id, fields] as Entry] : this.#translated(of, messages.get(of.id ?? '')).map((words): Entry => [id, words])));
@@ -109,6 +112,7 @@ export class Events {
     switch (of.event) {
       case 'sent': {
         const added = ['event', 'added', ...jobId, 'name', found ? stored(found.payload).name : ''];
+        if (found?.children) return [added, ['event', 'waiting-children', ...jobId]];
         return of.delay ? [added, ['event', 'delayed', ...jobId, 'delay', due]] : [added];
       }
       case 'ready':

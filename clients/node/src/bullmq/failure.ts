@@ -7,7 +7,9 @@ const WORDS: Record<number, (job: string, state: string) => string> = {
   [-4]: (job) => `Job ${job} has pending dependencies.`,
   [-5]: (job) => `Missing key for parent job ${job}.`,
   [-6]: (job) => `Lock mismatch for job ${job}.`,
+  [-7]: (job) => `The parent job ${job} cannot be replaced.`,
   [-8]: (job) => `Job ${job} belongs to a job scheduler and cannot be removed directly.`,
+  [-9]: (job) => `Cannot complete job ${job} because it has at least one failed child.`,
   [-10]: () => 'Cannot create job scheduler iteration - job ID already exists.',
   [-11]: () => 'Cannot create job scheduler iteration - current and next time slots already have jobs.',
 };
@@ -19,7 +21,9 @@ export const NOT_IN_STATE = -3;
 export const PENDING_CHILDREN = -4;
 export const NO_PARENT = -5;
 export const OTHER_LOCK = -6;
+export const OTHER_PARENT = -7;
 export const OF_SCHEDULER = -8;
+export const FAILED_CHILDREN = -9;
 export const SCHEDULER_TAKEN = -10;
 export const SCHEDULER_BUSY = -11;
 

@@ -21,9 +21,6 @@ export interface Done {
   result: string;
 }
 
-/** Tests replace the timers of Node by their own, and no reply may depend on those. */
-const soon = setImmediate;
-
 interface Demand {
   done: Done | undefined;
   resolve: (taken: Taken | undefined) => void;
@@ -63,8 +60,7 @@ export class Fetching {
       this.#demands.push({ done, resolve, reject });
       if (!this.#busy) {
         this.#busy = true;
-        // What else ends in this turn of the loop goes with the same command.
-        soon(() => void this.#pump());
+        void this.#pump();
       }
     });
   }

@@ -2,10 +2,13 @@
 
 import type { DependenciesOpts, JobJson, ParentKeyOpts } from 'bullmq';
 
-import { list, shaped, text } from '../replies.js';
+import { list, shaped, text, texts } from '../replies.js';
 import type { Word } from '../words.js';
+import { Adding } from './adding.js';
+import { adopt } from './adopting.js';
 import { lacking } from './failure.js';
-import { dueWords, payloadOf, sendWords } from './job.js';
+import { dueWords, payloadOf, seen, sendWords } from './job.js';
+import { joining, lateKey, resultsKey } from './late.js';
 import { Making } from './making.js';
 import { Numbers } from './numbers.js';
 import { type Place, callAt } from './place.js';
@@ -35,26 +38,48 @@ export class Flows {
   async add(nodes: readonly Node[]): Promise<[Error | null, string | number][]> {
     const counts = new Map<string, number>();
     for (const { parentKeyOpts } of nodes) if (parentKeyOpts.parentKey) counts.set(parentKeyOpts.parentKey, (counts.get(parentKeyOpts.parentKey) ?? 0) + 1);
+    const own = new Set(nodes.map(({ prefix, queueName, jobId }) => this.place.sibling(prefix, queueName).of(jobId)));
     const commands: Word[][] = [];
+    const keys = new Set<string>();
     const places = new Map<string, Place>();
-    const ids: string[] = [];
+    const sent: { at: number; place: Place; id: string; job: JobJson }[] = [];
+    const results: [Error | null, string | number][] = [];
     for (const { jobData, jobId, parentKeyOpts, prefix, queueName } of nodes) {
       const place = this.place.sibling(prefix, queueName);
       if (!places.has(place.key)) await new Making(place).make();
       const id = jobId || (await new Numbers(place).take(1))[0]!;
-      ids.push(id);
+      results.push([null, id]);
       places.set(place.key, place);
       const children = parentKeyOpts.addToWaitingChildren ? (counts.get(place.of(id)) ?? 0) : 0;
+      if (jobData.opts.deduplication) {
+        results[results.length - 1] = [null, await new Adding(place, new Making(place), new Numbers(place)).one({ job: jobData, jobId: id, parentKeyOpts })];
+        continue;
+      }
+      const { parentKey } = parentKeyOpts;
+      if (parentKey && !own.has(parentKey)) {
+        try {
+          const joined = await joining(place, id, jobData, parentKey);
+          commands.push(...joined.commands);
+          for (const key of joined.keys) keys.add(key);
+        } catch (error) {
+          // BullMQ makes an error of a code, and the other flows are added.
+          if (!(error instanceof Error && 'code' in error && typeof error.code === 'number')) throw error;
+          results[results.length - 1] = [null, error.code];
+          continue;
+        }
+      }
+      sent.push({ at: commands.length, place, id, job: jobData });
       commands.push([
         'DQ.SEND', place.key, payloadOf(jobData), 'ID', id, ...sendWords(jobData), ...dueWords(jobData),
         ...(children ? ['CHILDREN', String(children)] : []),
       ]);
     }
     try {
-      await [...places.values()][0]?.together(commands, [...places.keys()]);
-      return ids.map((id) => [null, id]);
+      const replies = (await [...places.values()][0]?.together(commands, [...places.keys(), ...keys])) ?? [];
+      for (const { at, place, id, job } of sent) if (replies[at] === null && job.parent) await adopt(place, id, job);
+      return results;
     } catch (error) {
-      return ids.map(() => [error as Error, 0]);
+      return results.map(() => [error as Error, 0]);
     }
   }
 
@@ -64,6 +89,13 @@ export class Flows {
       const page = list(await this.place.dq('CHILDREN', id, 'COUNT', '1000', ...(cursor ? ['CURSOR', cursor] : [])));
       cursor = text(page[0]);
       found.push(...list(page[1]).map((one) => shaped<Child>(one)));
+    }
+    const known = new Set(found.map(({ key, id: of }) => `${key}\n${of}`));
+    for (const one of list(await this.place.call('SMEMBERS', lateKey(this.place.of(id)))).map(text)) {
+      if (known.has(one)) continue;
+      const [key = '', of = ''] = one.split('\n');
+      const child = seen(await callAt(this.place.server, key, 'DQ.GET', key, of));
+      if (child) found.push({ key, id: of, state: child.state, result: child.result, error: child.error });
     }
     return found;
   }
@@ -76,6 +108,11 @@ export class Flows {
       if (child.state === 'finished') kinds.processed.push(entry);
       else if (child.state === 'dead') ((await this.#isIgnored(child)) ? kinds.ignored : kinds.failed).push(entry);
       else if (child.state !== 'cancelled') kinds.unprocessed.push(entry);
+    }
+    const known = new Set(kinds.processed.map(([name]) => name));
+    for (const [name, result] of Object.entries(texts(await this.place.call('HGETALL', resultsKey(this.place.of(id)))))) {
+      const at = name.lastIndexOf(':');
+      if (!known.has(name)) kinds.processed.push([name, { key: name.slice(0, at), id: name.slice(at + 1), state: 'finished', result, error: null }]);
     }
     return kinds;
   }

@@ -61,6 +61,7 @@ export interface Seen {
   result: string | null;
   reason: string | null;
   note: string | null;
+  children: { total: number } | null;
 }
 
 /** Reads the reply of DQ.GET. */

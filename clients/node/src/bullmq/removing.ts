@@ -4,6 +4,7 @@ import { list, shaped, text } from '../replies.js';
 import type { Word } from '../words.js';
 import { OF_SCHEDULER, failure, lacking } from './failure.js';
 import { PRIORITIZED, type Seen, exactly, seen, stateOf, stored } from './job.js';
+import { lateKey, resultsKey } from './late.js';
 import type { Making } from './making.js';
 import { type Place, callAt } from './place.js';
 
@@ -81,7 +82,7 @@ export class Removing {
       cursor = text(next);
     }
     const { deduplicationId } = stored(found.payload);
-    const also = [`${key}:${found.id}:logs`, ...(deduplicationId ? await this.#names(key, deduplicationId, found.id) : [])];
+    const also = [`${key}:${found.id}:logs`, lateKey(`${key}:${found.id}`), resultsKey(`${key}:${found.id}`), ...(deduplicationId ? await this.#names(key, deduplicationId, found.id) : [])];
     await callAt(this.place.server, key, 'DEL', ...also);
   }
 
@@ -181,7 +182,7 @@ export class Removing {
     for (let cursor = ''; cursor !== '0'; ) {
       const page = list(await this.place.call('SCAN', cursor || '0', 'MATCH', `${exactly(this.place.key)}:*`, 'COUNT', '1000'));
       cursor = text(page[0]);
-      keys.push(...list(page[1]).map(text).filter((key) => /:(de:.*|logs)$/.test(key.slice(this.place.key.length))));
+      keys.push(...list(page[1]).map(text).filter((key) => /:(de:.*|logs|children|results)$/.test(key.slice(this.place.key.length))));
     }
     return keys;
   }

@@ -3,10 +3,11 @@
 import type { JobJson, MinimalJob, WorkerOptions } from 'bullmq';
 
 import type { Word } from '../words.js';
-import { MISSING, NOT_IN_STATE, NO_LOCK, failure, lacking } from './failure.js';
+import { MISSING, NOT_IN_STATE, NO_LOCK, failure } from './failure.js';
 import { type Fetching, type Taken, persist } from './fetching.js';
 import { type Gathered, exactly, gathered, jobOf, jobSeen, payloadOf, seen, sendWords, stored, written } from './job.js';
 import { type Lease, type Leases, consumerOf } from './leases.js';
+import type { Late } from './late.js';
 import { type Keep, type Making, counted, deadKept, keepsNothing } from './making.js';
 import type { Place } from './place.js';
 import type { Waiting } from './waiting.js';
@@ -35,6 +36,7 @@ export class Working {
     readonly leases: Leases,
     readonly fetching: Fetching,
     readonly waiting: Waiting,
+    readonly late: Late,
     readonly options: Partial<WorkerOptions>,
   ) {
     fetching.lease = this.lease;
@@ -118,8 +120,10 @@ export class Working {
   async complete(job: MinimalJob, value: unknown, keep: Keep, token: string, next: boolean): Promise<{ result: Next | undefined; finishedOn: number }> {
     const id = job.id!;
     const lease = await this.leases.of(id, token, 'moveToFinished');
+    await this.late.check(id);
     const result = JSON.stringify(value) ?? 'null';
     const finishedOn = Date.now();
+    if (keep !== undefined && keep !== false && job.parentKey) await this.late.keep(id, job.parentKey, result);
     if (keep !== undefined) await this.making.alter(counted('RETAINCOUNT', keep));
     // Behind the end of a lease another worker may have the job. Only then it must be known whether the ack came in time.
     if (next && lease.until - MARGIN > finishedOn) {
@@ -256,10 +260,14 @@ export class Working {
     return failed;
   }
 
-  /** dq knows how many children a message waits for when it is sent. */
-  async waitForChildren(id: string, token: string): Promise<boolean> {
-    await this.leases.of(id, token, 'moveToWaitingChildren');
-    throw lacking('a job that runs cannot wait for children: add it with them, as a flow');
+  /** Lets a job that runs wait for its children. Returns whether there are any to wait for. */
+  async waitForChildren(id: string, token: string, child: { id?: string; queue: string } | undefined): Promise<boolean> {
+    const lease = await this.leases.of(id, token, 'moveToWaitingChildren');
+    const waits = await this.late.wait(id, lease.receipt, child?.id === undefined ? undefined : `${child.queue}:${child.id}`);
+    if (!waits) return false;
+    this.leases.drop(id);
+    await this.making.publish('waiting-children', 'jobId', id, 'prev', 'active');
+    return true;
   }
 
   /** Runs a job again that has ended, as a new message with its id. */

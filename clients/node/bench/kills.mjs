@@ -1,0 +1,58 @@
+/**
+ * Kills workers by SIGKILL, each while it runs jobs: `kills.mjs url kills`. Then every job must have been worked off, and
+ * none may have been delivered after its completion, by the event stream of the queue. Prints one line of JSON.
+ */
+
+import { spawn } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { Queue } from 'bullmq';
+import { createDqBackend } from 'dq-queue/bullmq';
+import { Redis } from 'ioredis';
+
+const LEASE = 500;
+const AT_ONCE = 3;
+
+const [url, times = '300'] = process.argv.slice(2);
+
+if (process.argv[4] === 'worker') {
+  const { Worker } = await import('bullmq');
+  const { hostname: host, port } = new URL(url);
+  const run = async () => sleep(Math.random() * 20);
+  new Worker('kills', run, { connection: { host, port: Number(port) }, concurrency: 4, lockDuration: LEASE, maxStalledCount: 1000 }, createDqBackend());
+} else {
+  const redis = new Redis(url);
+  const kills = Number(times);
+  const jobs = kills * 20;
+  await redis.flushall();
+  const queue = new Queue('kills', { connection: redis }, createDqBackend());
+  await queue.waitUntilReady();
+  await redis.call('DQ.ALTER', 'bull:kills', 'EVENTS', 'kills:events', 'EVENTSLEN', String(jobs * 20));
+  await queue.addBulk(Array.from({ length: jobs }, (_, n) => ({ name: 'job', data: n })));
+  const started = new Set();
+  const start = () => started.add(spawn(process.execPath, [process.argv[1], url, times, 'worker'], { stdio: 'ignore' }));
+  for (let n = 0; n < AT_ONCE; n++) start();
+  for (let killed = 0; killed < kills; killed++) {
+    await sleep(200 + Math.random() * 300);
+    const [one] = started;
+    one.kill('SIGKILL');
+    started.delete(one);
+    start();
+  }
+  for (let left = jobs; left > 0; await sleep(200)) left = jobs - (await queue.getCompletedCount());
+  for (const one of started) one.kill('SIGKILL');
+  let again = 0;
+  let back = 0;
+  const completed = new Set();
+  const delivered = new Map();
+  for (const [, fields] of await redis.xrange('kills:events', '-', '+')) {
+    const { event, id, at } = Object.fromEntries(fields.flatMap((name, n) => (n % 2 ? [] : [[name, fields[n + 1]]])));
+    if (event === 'acked') completed.add(id);
+    if (event === 'delivered' && completed.has(id)) again++;
+    if (event === 'delivered') delivered.set(id, Number(at));
+    if (event === 'timeout') back = Math.max(back, Number(at) - delivered.get(id));
+  }
+  console.log(JSON.stringify({ kills, jobs, lost: jobs - completed.size, again, back, lease: LEASE }));
+  await queue.close();
+  redis.disconnect();
+}

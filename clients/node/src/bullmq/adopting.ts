@@ -1,0 +1,38 @@
+/** A flow may name a job that is there already as a child. */
+
+import type { JobJson } from 'bullmq';
+
+import type { Word } from '../words.js';
+import { OTHER_PARENT, failure } from './failure.js';
+import { type Seen, jobSeen, payloadOf, seen, sendWords } from './job.js';
+import { lateKey } from './late.js';
+import { type Place, callAt } from './place.js';
+
+/** Makes a job that is there a child of a parent that was just sent, or has the parent wait for one less if it has ended. */
+export async function adopt(place: Place, id: string, job: JobJson): Promise<void> {
+  const { queueKey: key, id: parentId = '' } = job.parent!;
+  const found = seen(await place.dq('GET', id));
+  if (!found) return;
+  const known = jobSeen(found);
+  const parentKey = `${key}:${parentId}`;
+  if (known.parentKey === parentKey) return;
+  const commands: Word[][] = [['SADD', lateKey(parentKey), `${place.key}\n${id}`]];
+  if (found.state === 'finished') {
+    const parent = seen(await callAt(place.server, key, 'DQ.GET', key, parentId));
+    if (parent?.children) commands.push(sentAnew(key, parent, jobSeen(parent), parent.children.total - 1));
+  } else if (known.parentKey === undefined && found.state !== 'running' && found.state !== 'dead') {
+    commands.push(sentAnew(place.key, found, { ...known, parent: job.parent, parentKey }, found.children?.total ?? 0));
+  } else {
+    throw failure(OTHER_PARENT, known.parentKey ?? parentKey, 'addJob');
+  }
+  await place.together(commands, [place.key, key, lateKey(parentKey)]);
+}
+
+function sentAnew(key: string, found: Seen, job: JobJson, children: number): Word[] {
+  const left = found.state === 'delayed' || found.state === 'retry' ? Math.max(0, found.dueAt - Date.now()) : 0;
+  return [
+    'DQ.SEND', key, payloadOf(job), 'ID', found.id, 'REPLACE', ...sendWords(job),
+    ...(left > 0 ? ['DELAY', String(Math.ceil(left))] : []),
+    ...(children > 0 ? ['CHILDREN', String(children)] : []),
+  ];
+}
