@@ -34,6 +34,24 @@ class Reload(process.Reload):
     trades = (JOBS,)
 
 
+class Rewrite(process.RewriteNoPreamble):
+    """The log is written anew as commands, the event stream with the rest."""
+
+    trades = (JOBS,)
+
+
+class Failover(replicas.Failover):
+    """The roles go back and forth, and both servers have the same stream."""
+
+    trades = (JOBS,)
+
+
+class MaxMemory(disk.MaxMemory):
+    """Memory is full. What takes no message adds to the stream all the same, because that is bounded."""
+
+    trades = (JOBS,)
+
+
 class Promotion(replicas.Promotion):
     """The primary dies, and the replica has the stream, the parents and the letters as far as it had got them."""
 
