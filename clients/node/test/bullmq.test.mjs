@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import test from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { FlowProducer, Queue, QueueEvents, UnrecoverableError, Worker } from 'bullmq';
+import { FlowProducer, Queue, QueueEvents, UnrecoverableError, WaitingChildrenError, Worker } from 'bullmq';
 import { createDqBackend } from 'dq-queue/bullmq';
 import { Redis } from 'ioredis';
 
@@ -104,6 +104,18 @@ bull('priority and lifo give the order', async ({ queue, worker }) => {
   assert.deepEqual(done, ['lifo', 'plain', 'p3', 'p20', 'p2000000']);
 });
 
+bull('an id is taken as long as its job is kept', async ({ queue, worker }) => {
+  worker(async () => {});
+  const add = (data) => queue.add('a', data, { jobId: 'one' });
+  const job = await add(1);
+  await until(async () => (await job.getState()) === 'completed');
+  await add(2);
+  await queue.addBulk([{ name: 'a', data: 3, opts: { jobId: 'one' } }]);
+  assert.deepEqual((await queue.getJob('one')).data, 1);
+  await job.remove();
+  assert.deepEqual([(await add(4)).id, (await queue.getJob('one')).data], ['one', 4]);
+});
+
 bull('a deduplicated job is added once while it has not ended, or for its ttl', async ({ queue, worker }) => {
   const one = await queue.add('a', {}, { deduplication: { id: 'x' } });
   const two = await queue.add('a', {}, { deduplication: { id: 'x' } });
@@ -165,6 +177,60 @@ bull('a failed child fails its parent where it was asked to', async ({ queue, wo
   const { job } = await flows().add({ name: 'parent', queueName: queue.name, children });
   await until(async () => (await job.getState()) === 'failed');
   assert.match((await queue.getJob(job.id)).failedReason, /^child bull:.* failed$/);
+});
+
+bull('a job that runs waits for children that it adds, and goes on with their results', async ({ queue, worker }) => {
+  worker(async (job, token) => {
+    if (job.name === 'child') return job.data;
+    if (job.data.step === undefined) {
+      const parent = { id: job.id, queue: job.queueQualifiedName };
+      for (const n of [1, 2]) await queue.add('child', n, { parent, removeOnComplete: true });
+      await job.updateData({ step: 'wait' });
+    }
+    if (await job.moveToWaitingChildren(token)) throw new WaitingChildrenError();
+    return Object.values(await job.getChildrenValues()).sort();
+  });
+  const job = await queue.add('parent', {});
+  await until(async () => (await job.getState()) === 'completed');
+  const found = await queue.getJob(job.id);
+  assert.deepEqual([found.returnvalue, found.data], [[1, 2], { step: 'wait' }]);
+});
+
+bull('a flow takes a job that is there as a child, and one that is done does not hold it up', async ({ queue, worker, flows }) => {
+  await queue.add('first', 1, { jobId: 'a', delay: 200 });
+  worker(async (job) => job.data);
+  const flow = (name) => flows().add({ name, queueName: queue.name, data: 2, children: [{ name: 'again', queueName: queue.name, data: 3, opts: { jobId: 'a' } }] });
+  for (const name of ['waits', 'goes on']) {
+    const { job } = await flow(name);
+    await until(async () => (await job.getState()) === 'completed');
+    assert.deepEqual(Object.values(await job.getChildrenValues()), [1]);
+  }
+});
+
+bull('a child that leaves its parent does not hold it up', async ({ queue, flows }) => {
+  const children = [{ name: 'child', queueName: queue.name, data: {} }];
+  const { job, children: [child] } = await flows().add({ name: 'parent', queueName: queue.name, children });
+  assert.equal(await job.getState(), 'waiting-children');
+  assert.equal(await child.job.removeChildDependency(), true);
+  await until(async () => (await job.getState()) === 'waiting');
+  assert.equal((await queue.getJob(child.job.id)).parentKey, undefined);
+});
+
+bull('a group runs one job at a time, in order', async ({ queue, worker }) => {
+  const done = [];
+  let running = 0;
+  const run = async ({ data }) => {
+    assert.equal(++running, 1);
+    await sleep(5);
+    done.push(data);
+    running--;
+  };
+  worker(run, { concurrency: 3 });
+  worker(run, { concurrency: 3 });
+  const all = Array.from({ length: 10 }, (_, n) => n);
+  await queue.addBulk(all.map((data) => ({ name: 'a', data, opts: { group: { id: 'ann' } } })));
+  await until(() => done.length === 10);
+  assert.deepEqual(done, all);
 });
 
 bull('what a job does not keep is gone, and its result is still told', async ({ queue, worker, events }) => {

@@ -83,7 +83,9 @@ export class Adding {
     let sent: unknown;
     if (job.parent?.id) {
       const { commands, keys } = await joining(this.place, id, job, parentKeyOpts?.parentKey);
-      [sent] = (await this.place.together([...commands, ['DQ.SEND', this.place.key, ...this.words(job, id)]], [this.place.key, ...keys])).slice(-1);
+      [sent] = (await this.place.together([...commands, this.#send(job, id, jobId)], [this.place.key, ...keys])).slice(-1);
+    } else if (jobId) {
+      [sent] = await this.place.together([this.#send(job, id, jobId)]);
     } else {
       sent = await this.place.dq('SEND', ...this.words(job, id));
     }
@@ -101,7 +103,7 @@ export class Adding {
     for (const { job } of entries) await this.#line(job);
     const fresh = await this.numbers.take(entries.filter(({ jobId }) => !jobId).length);
     const ids = entries.map(({ jobId }) => jobId || fresh.shift()!);
-    const words = entries.map(({ job }, at) => ['DQ.SEND', this.place.key, ...this.words(job, ids[at]!)]);
+    const words = entries.map(({ job, jobId }, at) => this.#send(job, ids[at]!, jobId));
     for (let at = 0; at < words.length; at += MOST) {
       const replies = await this.place.together(words.slice(at, at + MOST));
       for (const [nth, reply] of replies.entries()) {
@@ -114,6 +116,11 @@ export class Adding {
   async #line(job: JobJson): Promise<void> {
     const group = lineOf(job.opts);
     if (group) await this.making.line(group);
+  }
+
+  /** The command that adds a job. One that was given its id is not added if that is taken. */
+  #send(job: JobJson, id: string, given: string): Word[] {
+    return [given ? '?DQ.SEND' : 'DQ.SEND', this.place.key, ...this.words(job, id)];
   }
 
   /** The words of DQ.SEND behind the key. */

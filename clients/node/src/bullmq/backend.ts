@@ -10,7 +10,7 @@ import type { Keep } from './making.js';
 
 export class DqQueueBackend extends Base implements IQueueBackend {
   forQueue(queueName: string, prefix?: string): DqQueueBackend {
-    return new DqQueueBackend(this.place.sibling(prefix, queueName), this.opts, { ...this.use, close: () => {}, blocking: false, working: false });
+    return new DqQueueBackend(this.place.sibling(prefix, queueName), this.opts, { ...this.use, close: () => {}, blocking: false, working: false, sibling: true });
   }
 
   // ---- adding

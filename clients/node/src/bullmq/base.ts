@@ -31,6 +31,8 @@ export interface Use {
   blocking: boolean;
   /** It is a worker's. */
   working: boolean;
+  /** It belongs to another backend, which tells what happens to the client. */
+  sibling?: boolean;
 }
 
 /** The connections of a backend, the names of its queue, and the parts that do its work. */
@@ -72,12 +74,20 @@ export class Base extends EventEmitter {
     this.flows = new Flows(place);
     this.settings = new Settings(place, this.making);
     this.events = new Events(place, this.making, async (id) => (await this.looking.job(id))?.failedReason ?? '');
-    (use.client as unknown as EventEmitter).on('error', this.#failed);
+    if (!use.sibling) this.#listen(1);
   }
 
   readonly #failed = (error: Error) => {
     if (this.listenerCount('error') > 0) this.emit('error', error);
   };
+
+  /** Many queues may share a client, and Node warns of many listeners. */
+  #listen(one: 1 | -1): void {
+    const client = this.use.client as unknown as EventEmitter;
+    if (client.getMaxListeners() > 0) client.setMaxListeners(client.getMaxListeners() + one);
+    if (one > 0) client.on('error', this.#failed);
+    else client.removeListener('error', this.#failed);
+  }
 
   // ---- the connection
 
@@ -106,7 +116,7 @@ export class Base extends EventEmitter {
     await this.working.close();
     await this.disconnect();
     this.place.clock?.stop();
-    (this.use.client as unknown as EventEmitter).removeListener('error', this.#failed);
+    if (!this.use.sibling) this.#listen(-1);
     this.use.close();
     this.emit('close');
   }

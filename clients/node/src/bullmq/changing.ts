@@ -84,7 +84,7 @@ export class Changing {
     const group = lineOf(job.opts);
     if (group) await this.making.line(group);
     const left = opts.delay ?? (found.state === 'delayed' || found.state === 'retry' ? Math.max(0, found.dueAt - Date.now()) : 0);
-    await this.place.dq('SEND', payloadOf(job), 'ID', found.id, 'REPLACE', ...sendWords(job), ...(left > 0 ? ['DELAY', String(Math.ceil(left))] : []));
+    await this.place.dq('SEND', payloadOf(job), 'ID', found.id, 'REPLACE', ...sendWords(job, opts.lifo), ...(left > 0 ? ['DELAY', String(Math.ceil(left))] : []));
   }
 
   /** Sends a child anew that waits, without its parent: so it has ended for that. */

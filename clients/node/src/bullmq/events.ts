@@ -25,6 +25,8 @@ export class Events {
   #closed = false;
   #cut = new AbortController();
   #name = '';
+  /** Jobs that were released and are not ready yet. */
+  readonly #released = new Set<string>();
 
   constructor(
     readonly place: Place,
@@ -116,6 +118,8 @@ export class Events {
         return of.delay ? [added, ['event', 'delayed', ...jobId, 'delay', due]] : [added];
       }
       case 'ready':
+        // It was told with the release.
+        if (this.#released.delete(of.id ?? '')) return [];
         return [['event', 'waiting', ...jobId, ...(Number(of.attempt ?? 0) > 0 ? ['prev', 'active'] : [])]];
       case 'delivered':
         return [['event', 'active', ...jobId, 'prev', 'waiting']];
@@ -131,6 +135,8 @@ export class Events {
       case 'rescheduled':
         return of.delay ? [['event', 'delayed', ...jobId, 'delay', due]] : [];
       case 'released':
+        if (of.delay) return [['event', 'delayed', ...jobId, 'delay', due]];
+        this.#released.add(of.id ?? '');
         return [['event', 'waiting', ...jobId, 'prev', 'waiting-children']];
       case 'redriven':
         return [['event', 'waiting', ...jobId, 'prev', 'failed']];

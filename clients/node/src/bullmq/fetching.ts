@@ -1,5 +1,6 @@
 /** Takes messages for the calls of a worker, and acks what is done on the way. */
 
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { ConnectionError, isTransient, pauses } from '../errors.js';
@@ -13,12 +14,24 @@ export interface Taken {
   receipt: string;
   attempt: number;
   payload: Buffer;
+  /** By this clock. Its lease has not begun before. */
+  since: number;
 }
 
 /** A message that is done, and its result. */
 export interface Done {
   receipt: string;
   result: string;
+}
+
+/** What tells the tokens of this process from those of others that take under the same name. */
+const PROCESS = randomUUID();
+
+let commands = 0;
+
+/** Names one command. Repeated, it gets the same messages. */
+export function newToken(): string {
+  return `${PROCESS}:${++commands}`;
 }
 
 interface Demand {
@@ -28,10 +41,10 @@ interface Demand {
 }
 
 /** Reads the reply of DQ.FETCH. */
-export function takenOf(reply: unknown): Taken[] {
+export function takenOf(reply: unknown, since: number): Taken[] {
   return list(reply).map((one) => {
     const [id, receipt, attempt, payload] = one as [unknown, unknown, unknown, Buffer];
-    return { id: text(id), receipt: text(receipt), attempt: Number(attempt), payload };
+    return { id: text(id), receipt: text(receipt), attempt: Number(attempt), payload, since };
   });
 }
 
@@ -42,7 +55,6 @@ export function takenOf(reply: unknown): Taken[] {
 export class Fetching {
   #demands: Demand[] = [];
   #busy = false;
-  #number = 0;
 
   constructor(
     readonly place: Place,
@@ -69,7 +81,8 @@ export class Fetching {
     while (this.#demands.length) {
       const demands = this.#demands.splice(0, 1000);
       try {
-        const taken = takenOf(await this.#send(demands));
+        const since = Date.now();
+        const taken = takenOf(await this.#send(demands), since);
         for (const [at, demand] of demands.entries()) demand.resolve(taken[at]);
       } catch (error) {
         for (const demand of demands) demand.reject(error);
@@ -80,7 +93,7 @@ export class Fetching {
 
   async #send(demands: readonly Demand[]): Promise<unknown> {
     const done = demands.flatMap((demand) => demand.done ?? []);
-    const words: Word[] = ['COUNT', String(demands.length), 'LEASE', String(this.lease), 'CONSUMER', this.consumer, 'TOKEN', String(++this.#number)];
+    const words: Word[] = ['COUNT', String(demands.length), 'LEASE', String(this.lease), 'CONSUMER', this.consumer, 'TOKEN', newToken()];
     if (done.length) {
       words.push('ACK', String(done.length), ...done.map((one) => one.receipt));
       words.push('RESULTS', String(done.length), ...done.map((one) => one.result));

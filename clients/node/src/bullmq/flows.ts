@@ -32,7 +32,17 @@ interface Child {
 type Kind = 'processed' | 'unprocessed' | 'failed' | 'ignored';
 
 export class Flows {
+  /** The queues that are there, as far as this one knows. */
+  readonly #makings = new Map<string, Making>();
+
   constructor(readonly place: Place) {}
+
+  async #made(place: Place): Promise<Making> {
+    const making = this.#makings.get(place.key) ?? new Making(place);
+    this.#makings.set(place.key, making);
+    await making.make();
+    return making;
+  }
 
   /** Adds parents with their children, all or none. Replies for each with its id. */
   async add(nodes: readonly Node[]): Promise<[Error | null, string | number][]> {
@@ -46,13 +56,13 @@ export class Flows {
     const results: [Error | null, string | number][] = [];
     for (const { jobData, jobId, parentKeyOpts, prefix, queueName } of nodes) {
       const place = this.place.sibling(prefix, queueName);
-      if (!places.has(place.key)) await new Making(place).make();
+      const making = await this.#made(place);
       const id = jobId || (await new Numbers(place).take(1))[0]!;
       results.push([null, id]);
       places.set(place.key, place);
       const children = parentKeyOpts.addToWaitingChildren ? (counts.get(place.of(id)) ?? 0) : 0;
       if (jobData.opts.deduplication) {
-        results[results.length - 1] = [null, await new Adding(place, new Making(place), new Numbers(place)).one({ job: jobData, jobId: id, parentKeyOpts })];
+        results[results.length - 1] = [null, await new Adding(place, making, new Numbers(place)).one({ job: jobData, jobId: id, parentKeyOpts })];
         continue;
       }
       const { parentKey } = parentKeyOpts;
@@ -70,7 +80,7 @@ export class Flows {
       }
       sent.push({ at: commands.length, place, id, job: jobData });
       commands.push([
-        'DQ.SEND', place.key, payloadOf(jobData), 'ID', id, ...sendWords(jobData), ...dueWords(jobData),
+        jobData.opts.jobId ? '?DQ.SEND' : 'DQ.SEND', place.key, payloadOf(jobData), 'ID', id, ...sendWords(jobData), ...dueWords(jobData),
         ...(children ? ['CHILDREN', String(children)] : []),
       ]);
     }

@@ -185,15 +185,15 @@ export function dueWords(job: JobJson): Word[] {
   return at > Date.now() ? ['DELAY', String(Math.ceil(at - Date.now()))] : [];
 }
 
-/** The options of DQ.SEND for a job, but when it is due. */
-export function sendWords(job: JobJson): Word[] {
+/** The options of DQ.SEND for a job, but when it is due. With `first` it comes before others of its priority. */
+export function sendWords(job: JobJson, first = false): Word[] {
   const opts = job.opts as JobJson['opts'] & { group?: { id: string | number } };
   const words: Word[] = [];
   const priority = opts.priority ?? 0;
   const group = opts.group ? String(opts.group.id) : lineOf(opts);
   if (group) words.push('GROUP', group);
   if (group === LIFO) words.push('PRIORITY', '-1', 'SCORE', String(-(Date.now() * 1000 + (order++ % 1000))));
-  if (priority > 0) words.push('PRIORITY', '1', 'SCORE', String(priority));
+  if (priority > 0) words.push('PRIORITY', '1', 'SCORE', String(first ? priority - ((Date.now() % 2 ** 31) + 1) / 2 ** 32 : priority));
   const retain = retainOf(opts.removeOnComplete);
   if (retain !== undefined) words.push('RETAIN', String(retain));
   if (job.parent?.id) {

@@ -94,7 +94,7 @@ export class Looking {
   async countsPerPriority(priorities: readonly number[]): Promise<number[]> {
     const found = await this.#waiting(PRIORITIZED);
     const [waiting] = priorities.includes(0) ? await this.counts(['waiting']) : [0];
-    return priorities.map((one) => (one === 0 ? waiting! : found.filter(({ score }) => Number(score) === one).length));
+    return priorities.map((one) => (one === 0 ? waiting! : found.filter(({ score }) => Math.ceil(Number(score)) === one).length));
   }
 
   /** The due messages of a group. */

@@ -6,12 +6,20 @@ import { list } from '../replies.js';
 import type { Word } from '../words.js';
 import { ProcessClock } from './clock.js';
 
-/** Runs several commands in one step. Each is given as the number of its words, then the words. */
+/**
+ * Runs several commands in one step. Each is given as the number of its words, then the words. A DQ.SEND with `?` in front
+ * is done only if there is no message of its id, and no record of one: for BullMQ, an id is taken as long as its job is kept.
+ */
 const STEPS = `
 local replies, at = {}, 1
 while at <= #ARGV do
   local last = at + tonumber(ARGV[at])
-  replies[#replies + 1] = redis.call(unpack(ARGV, at + 1, last))
+  local words = {unpack(ARGV, at + 1, last)}
+  if words[1] == '?DQ.SEND' then
+    words[1] = 'DQ.SEND'
+    if redis.call('DQ.GET', words[2], words[5]) then words = nil end
+  end
+  replies[#replies + 1] = words and redis.call(unpack(words)) or false
   at = last + 1
 end
 return replies`;

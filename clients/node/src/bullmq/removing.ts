@@ -37,7 +37,8 @@ export class Removing {
     const family = children ? await this.#family(this.place.key, id) : [];
     if (found.state === 'running' || family.some(({ state }) => state === 'running')) return 0;
     for (const child of family) await this.#forget(child.key, seen(await callAt(this.place.server, child.key, 'DQ.GET', child.key, child.id)));
-    await this.#forget(this.place.key, found);
+    // Without its children it may be ready.
+    await this.#forget(this.place.key, family.length ? seen(await this.place.dq('GET', id)) : found);
     await this.making.publish('removed', 'jobId', id, 'prev', stateOf(found));
     return 1;
   }

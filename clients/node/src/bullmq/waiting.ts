@@ -5,8 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '../connection.js';
 import { isTransient, pauses } from '../errors.js';
 import type { Word } from '../words.js';
-import { type Taken, takenOf } from './fetching.js';
+import { type Taken, newToken, takenOf } from './fetching.js';
 import type { Place } from './place.js';
+
+/** Milliseconds that a reply is on its way at most. A lease has margin for no more. */
+const MOST_ON_THE_WAY = 500;
 
 export class Waiting {
   #connection: Connection | undefined;
@@ -16,7 +19,6 @@ export class Waiting {
   #stopped = false;
   #closed = false;
   #cut = new AbortController();
-  #number = 0;
   #taking = false;
 
   constructor(
@@ -53,16 +55,22 @@ export class Waiting {
 
   async #take(ms: number, lease: number, consumer: string): Promise<Taken | undefined> {
     const words: Word[] = ['DQ.FETCH', this.place.key, 'BLOCK', String(ms), 'LEASE', String(lease)];
-    words.push('CONSUMER', `${consumer}:wait`, 'TOKEN', String(++this.#number));
+    words.push('CONSUMER', `${consumer}:wait`, 'TOKEN', newToken());
+    const begun = Date.now();
+    let first: number | undefined;
     for (const pause of pauses()) {
       if (this.#stopped || this.#closed) return undefined;
       try {
         const connection = await this.connect();
         if (this.#stopped) return undefined;
-        return takenOf(await connection.call(words, ms))[0];
+        const sent = Date.now();
+        const reply = await connection.call(words, ms);
+        // What a lost reply gave has been leased since then.
+        return takenOf(reply, first ?? Math.max(sent, Date.now() - MOST_ON_THE_WAY))[0];
       } catch (error) {
         if (this.#stopped || this.#closed) return undefined;
         if (!isTransient(error)) throw error;
+        first ??= begun;
         await sleep(pause);
       }
     }

@@ -88,7 +88,7 @@ export class Working {
     job.delay = 0;
     job.processedOn = Date.now();
     if (this.#name) job.processedBy = this.#name;
-    const lease = { receipt: taken.receipt, token, until: Date.now() + this.lease, stored: first, gathered: more };
+    const lease = { receipt: taken.receipt, token, until: taken.since + this.lease, stored: first, gathered: more };
     this.leases.hold(taken.id, lease);
     return [job, taken.id, 0, 0];
   }
@@ -155,16 +155,11 @@ export class Working {
     await this.making.alter(deadKept(keep));
     const nack: Word[] = ['NACK', lease.receipt, 'FATAL', 'ERROR', reason ?? '', ...this.#note(lease, fields)];
     if (keepsNothing(kept)) {
-      const [done] = await this.place.together([
-        [`DQ.${nack[0]}`, this.place.key, ...nack.slice(1)],
-        ['DQ.FIND', this.place.key, 'dead', 'ID', exactly(id), 'REV', 'COUNT', '10', 'DO', 'PURGE'],
-      ]);
-      if (Number(done) === 0) await this.#lost(id, 'moveToFinished');
+      await this.#settle(id, 'moveToFinished', nack, [['DQ.FIND', this.place.key, 'dead', 'ID', exactly(id), 'REV', 'COUNT', '10', 'DO', 'PURGE']]);
       await this.making.publish('failed', 'jobId', id, 'failedReason', reason, 'prev', 'active');
     } else {
       await this.#settle(id, 'moveToFinished', nack);
     }
-    this.leases.drop(id);
     return { result: next ? await this.#after(await this.fetching.next(), token) : undefined, finishedOn };
   }
 
@@ -195,13 +190,10 @@ export class Working {
 
   /** Gives a job back without blame. What it has gathered is in its payload then, so that its next run needs no note. */
   async #snooze(id: string, lease: Lease, ms: number, command: string): Promise<void> {
-    const commands: Word[][] = [['DQ.NACK', this.place.key, lease.receipt, 'SILENT', 'DELAY', String(Math.ceil(ms))]];
     const more: Gathered = { ...lease.gathered, v: lease.gathered.v + 1, started: (lease.gathered.started ?? 0) + 1 };
     const { data, ...rest } = more;
     const payload = written({ ...lease.stored, gathered: rest }, data ?? JSON.stringify(lease.stored.data ?? {}));
-    commands.push(['DQ.UPDATE', this.place.key, id, payload]);
-    const [done] = await this.place.together(commands);
-    if (Number(done) === 0) await this.#lost(id, command);
+    await this.#settle(id, command, ['NACK', lease.receipt, 'SILENT', 'DELAY', String(Math.ceil(ms))], [['DQ.UPDATE', this.place.key, id, payload]]);
   }
 
   /** The note that keeps what a run has gathered for the next one. */
@@ -213,17 +205,16 @@ export class Working {
     return ['NOTE', JSON.stringify(more)];
   }
 
-  /** Settles a message. After a lost reply it may be settled already. */
-  async #settle(id: string, command: string, [verb, ...words]: Word[]): Promise<void> {
+  /** Settles a message by its receipt. After a lost reply it may be settled already. */
+  async #settle(id: string, command: string, [verb, ...words]: Word[], behind: readonly Word[][] = []): Promise<void> {
     let lost = false;
-    const done = await persist(
-      () =>
-        this.place.dq(verb as string, ...words).catch((error: unknown) => {
-          lost = true;
-          throw error;
-        }),
-      () => this.#closed,
-    );
+    const send = behind.length ? () => this.place.together([[`DQ.${verb}`, this.place.key, ...words], ...behind]).then(([done]) => done) : () => this.place.dq(verb as string, ...words);
+    const noticing = () =>
+      send().catch((error: unknown) => {
+        lost = true;
+        throw error;
+      });
+    const done = await persist(noticing, () => this.#closed);
     if (Number(done) === 0 && !lost) await this.#lost(id, command);
     this.leases.drop(id);
   }
