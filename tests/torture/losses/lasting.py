@@ -14,6 +14,8 @@ from tests.torture.losses.traffic import ACKED
 
 # For how long (ms) a client repeats what is not confirmed: longer than any fault takes.
 PATIENCE = 30_000
+# An id stays taken for so long (ms), or a send that is repeated when others have acked its message would add it anew.
+DEDUP = 3_600_000
 # A client that cannot do anything waits so long before it tries something else, in seconds.
 PAUSE = 0.05
 
@@ -50,6 +52,7 @@ class Lasting:
         client = connect(self._url)
         try:
             queue = Queue(client, self._key, durable=self._durable, patience=PATIENCE)
+            await queue.ensure(dedup=DEDUP)
             await asyncio.gather(*(self._send_on(queue, n) for n in range(self._tasks)))
         finally:
             await client.aclose()
