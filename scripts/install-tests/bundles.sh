@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures how long it takes from nothing to a message that is delivered, with each bundle of `make bundle`, on minimal
-# Debian systems (scripts/lib/bare-system.sh), as an ordinary user without a network: all files are local.
+# Debian and Ubuntu systems (scripts/lib/bare-system.sh), as an ordinary user without a network: all files are local.
 #
-#   scripts/install-tests/bundles.sh [RELEASE...]      default: bullseye bookworm trixie
+#   scripts/install-tests/bundles.sh [RELEASE...]      default: bullseye bookworm trixie jammy noble
 #
 # The systems have Python with its venv, and Node with npm, where those are under test, and no compiler and no server. They
 # need root, debootstrap and ip (iproute2). The bundle for musl is tried by scripts/install-tests/bundles-musl.sh.
@@ -23,7 +23,12 @@ BUNDLE=$DIST/dq-server-$VERSION-linux-$ARCH
 [ -f "$BUNDLE.tar.gz" ] || die "there is no $BUNDLE.tar.gz: make bundle first"
 have ip || die "ip gives the systems a network of their own: apt-get install iproute2"
 NPM=dq-server-linux-$([ "$ARCH" = amd64 ] && echo x64 || echo "$ARCH")
-[ $# -gt 0 ] || set -- bullseye bookworm trixie
+[ $# -gt 0 ] || set -- bullseye bookworm trixie jammy noble
+
+# Whether the Node of a release is one that the npm package works with, 18 or newer: has_node RELEASE
+has_node() {
+    case $1 in bullseye | focal | jammy) return 1 ;; esac
+}
 
 # Runs a line of shell as the user ann, in her home, with no network but the loopback: as_ann ROOT LINE
 as_ann() {
@@ -73,9 +78,8 @@ table=()
 for release; do
     root=
     trap '[ -z "$root" ] || leave_root "$root"' EXIT
-    packages=(python3 python3-venv nodejs)
-    # The npm package needs Node 18.
-    [ "$release" != bullseye ] || packages=(python3 python3-venv)
+    packages=(python3 python3-venv)
+    ! has_node "$release" || packages+=(nodejs)
     say "$release: a bare system with ${packages[*]}"
     new_system "$release" "${packages[@]}"
     cli="/home/ann/dq-server-$VERSION-linux-$ARCH/libexec/dq/valkey-cli -p 7391"
@@ -84,7 +88,7 @@ $(with_server "dq-server-$VERSION-linux-$ARCH/bin/dq" "$cli DQ.SEND mails 'welco
     measure "$root" pip "python3 -m venv venv
 venv/bin/pip install --quiet --no-index --find-links /files dq-server
 $(with_server venv/bin/dq "python3 -c '$python_send'")"
-    if [ "$release" != bullseye ]; then
+    if has_node "$release"; then
         # Debian's npm brings some hundred packages, so it is this machine's, as it is with Node from elsewhere.
         mkdir -p "$root/usr/local/lib/node_modules"
         cp -a "$(npm root --global)/npm" "$root/usr/local/lib/node_modules/"

@@ -4,6 +4,20 @@
 # The minimal systems are kept here between runs. The tests run in copies of them.
 FRESH=${FRESH:-/var/tmp/dq-fresh}
 MIRROR=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+UBUNTU_MIRROR=${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}
+
+# Makes a minimal system in a directory: bare_system ARCH RELEASE DIRECTORY
+bare_system() {
+    local options=(--arch="$1" --variant=minbase --include=ca-certificates)
+    case $2 in
+    focal | jammy | noble)
+        # Debian 12 has neither the keys of Ubuntu's archive nor a script for its newest releases, which is the same for all.
+        debootstrap "${options[@]}" --components=main,universe --no-check-gpg "$2" "$3" "$UBUNTU_MIRROR" \
+            /usr/share/debootstrap/scripts/jammy
+        ;;
+    *) debootstrap "${options[@]}" "$2" "$3" "$MIRROR" ;;
+    esac
+}
 
 # Ends with what to do, if this machine cannot run programs of a processor: can_run ARCH
 can_run() {
@@ -13,7 +27,7 @@ can_run() {
         die "this machine does not run programs of $1: apt-get install qemu-user-static, and mount binfmt_misc if it is not"
 }
 
-# Copies the minimal system of a release (bookworm, trixie), which it makes if needed. Prints the path of the copy.
+# Copies the minimal system of a release of Debian or Ubuntu (trixie, noble), which it makes if needed. Prints the path of the copy.
 # ARCH names the processor, by default this machine's.
 # fresh_root RELEASE NAME
 fresh_root() {
@@ -24,9 +38,9 @@ fresh_root() {
     have debootstrap || die "debootstrap makes the bare systems: apt-get install debootstrap"
     mkdir -p "$FRESH"
     if [ ! -e "$bare/ready" ]; then
-        say "making a bare Debian $release in $bare"
+        say "making a bare $release in $bare"
         remove_root "$bare"
-        debootstrap --arch="$arch" --variant=minbase --include=ca-certificates "$release" "$bare" "$MIRROR" >"$bare.log" 2>&1 ||
+        bare_system "$arch" "$release" "$bare" >"$bare.log" 2>&1 ||
             die "debootstrap failed: $bare.log says why"
         touch "$bare/ready"
     fi
