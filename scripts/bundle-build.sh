@@ -63,14 +63,16 @@ engine_source() {
 
 # Builds Valkey: build_engine ARCH LIBC OUTPUT
 build_engine() {
-    local arch=$1 libc=$2 output=$3 VERSION SHA256 source work flags options host tool
+    local arch=$1 libc=$2 output=$3 VERSION SHA256 PATCH source work flags options host tool built
     . packaging/server/engine
-    [ ! -f "$output/engine-$VERSION" ] || return 0
+    built=$output/engine-$VERSION-$(sha256sum <"$PATCH" | cut -c 1-12)
+    [ ! -f "$built" ] || return 0
     source=$(engine_source "$VERSION" "$SHA256")
     work=$output/valkey
     rm -rf "$work" "$output"/engine-*
     mkdir -p "$work" "$output/zig"
     tar -xf "$source" -C "$work" --strip-components 1
+    patch --quiet --directory="$work" --strip=1 <"$PATCH" || die "$PATCH is not for Valkey $VERSION"
     for tool in cc ar ranlib; do
         printf '#!/bin/sh\nexec "%s" %s %s "$@"\n' "$ZIG" $tool "$([ $tool != cc ] || echo "-target $(zig_target "$arch" "$libc")")" >"$output/zig/$tool"
         chmod 755 "$output/zig/$tool"
@@ -96,7 +98,7 @@ build_engine() {
         [ ! -f "$work/deps/$dependency" ] || install -D -m 644 "$work/deps/$dependency" "$output/licences/${dependency%%/*}"
     done
     rm -rf "$work"
-    touch "$output/engine-$VERSION"
+    touch "$built"
 }
 
 # Prints options of cargo that build Rust's own library, where this Rust has none for a target: std_options TARGET

@@ -30,6 +30,7 @@ umask 022
 
 scripts/setup.sh build
 have make || die "make builds Valkey: apt-get install make"
+have patch || die "patch mends Valkey: apt-get install patch"
 # Before anything is built.
 for arch in "${ARCHES[@]}"; do
     for libc in "${LIBCS[@]}"; do

@@ -22,8 +22,10 @@ ENGINE_PARTS = {
 class Part:
     """Something with a licence that is linked into one of the programs."""
 
-    def __init__(self, name: str, version: str, licence: str, texts: list[str], url: str):
+    def __init__(self, name: str, version: str, licence: str, texts: list[str], url: str, patch: str = ""):
         self.name, self.version, self.licence, self.texts, self.url = name, version, licence, texts, url
+        # What was changed in its sources.
+        self.patch = patch
 
 
 def crates(manifest: Path, target: str) -> list[Part]:
@@ -55,7 +57,8 @@ def _crate(package: dict) -> Part:
 def engine(programs: Path, version: str) -> list[Part]:
     """Valkey and what its sources contain."""
     own = (programs / "COPYING").read_text()
-    parts = [Part("valkey", version, "BSD-3-Clause", [own], f"pkg:github/valkey-io/valkey@{version}")]
+    patch = (ROOT / "packaging/server/waitaof.patch").read_text()
+    parts = [Part("valkey", version, "BSD-3-Clause", [own], f"pkg:github/valkey-io/valkey@{version}", patch)]
     for name, licence in ENGINE_PARTS.items():
         text = programs / "licences" / name
         texts = [text.read_text(errors="replace")] if text.exists() else []
@@ -85,7 +88,7 @@ def sbom(parts: list[Part], version: str) -> str:
     """The same list for programs: CycloneDX 1.5."""
 
     def component(part: Part, kind: str = "library") -> dict:
-        return {
+        told = {
             "type": kind,
             "bom-ref": part.url,
             "name": part.name,
@@ -93,6 +96,9 @@ def sbom(parts: list[Part], version: str) -> str:
             "licenses": [{"expression": part.licence.replace("/", " OR ")}],
             "purl": part.url,
         }
+        if part.patch:
+            told["pedigree"] = {"patches": [{"type": "unofficial", "diff": {"text": {"content": part.patch}}}]}
+        return told
 
     own = Part("dq-server", version, "MIT", [], f"pkg:generic/dq-server@{version}")
     told = {

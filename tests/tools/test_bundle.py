@@ -117,6 +117,9 @@ def test_licences_and_parts_of_all_programs_are_listed(dist, tmp_path):
     for part in sbom["components"]:
         assert f"{part['name']} {part['version']} (" in listed
     assert "the licence of Valkey" in listed and "Permission is hereby granted" in listed
+    [valkey] = [part for part in sbom["components"] if part["name"] == "valkey"]
+    [patch] = valkey["pedigree"]["patches"]
+    assert patch["diff"]["text"]["content"] == (ROOT / "packaging/server/waitaof.patch").read_text()
     refs = [part["bom-ref"] for part in sbom["components"]]
     assert len(refs) == len(set(refs))
 
