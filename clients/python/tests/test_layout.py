@@ -3,13 +3,14 @@
 import ast
 import importlib
 import pickle
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import dqueue
 import pytest
-from dqueue import Message, Reject, Retry, TaskFailed
+from dqueue import Message, NotConfirmed, Reject, Retry, TaskFailed
 
 PACKAGE = Path(dqueue.__file__).parent
 ROOMS = ["protocol", "working", "clients", "_sync _async", "tools", "drivers", "names"]
@@ -49,6 +50,7 @@ def target(imported, known):
 
 
 MODULES = modules()
+NAMES = runpy.run_path(str(PACKAGE.parents[1] / "tools/async_to_sync.py"))["MODULES"]
 
 
 def test_each_room_uses_only_those_below_it():
@@ -106,9 +108,6 @@ def test_a_stale_module_is_told_with_what_to_run(tmp_path):
     assert stale.read_text() == text
 
 
-NAMES = ["caller", "confirming", "family", "queue", "settling", "tasks"]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_generated_module_says_so_on_its_first_line(name):
     first = (PACKAGE / f"_sync/{name}.py").read_text().splitlines()[0]
@@ -121,7 +120,7 @@ PUBLIC = {
         *["BackoffKind", "Batch", "Child", "Conditions", "Consumer", "Explanation", "FailedAttempt", "Family", "Follow", "Group"],
         *["Handlers", "Info", "Job", "Limit", "Message", "Middleware", "Next", "Outcome", "Park", "Pause", "Queue"],
         *["QueueOptions", "Record", "Reject", "Retry", "Schedule", "ScheduleOptions", "SendOptions", "Sending", "Serializer"],
-        *["FetchOptions", "GroupOptions", "LimitOptions", "NackOptions", "WorkerOptions"],
+        *["Durable", "FetchOptions", "GroupOptions", "LimitOptions", "NackOptions", "NotConfirmed", "WorkerOptions"],
         *["Signal", "Snooze", "State", "Task", "TaskFailed", "Tasks", "Window", "Worker", "connect", "connect_cluster"],
         "current_message",
     ],
@@ -145,6 +144,10 @@ OF_FRAMEWORKS = {
 }
 
 
+def test_the_list_of_public_names_is_complete():
+    assert sorted(PUBLIC["dqueue"]) == sorted(dqueue.__all__)
+
+
 @pytest.mark.parametrize("module", PUBLIC)
 def test_a_public_name_stays(module):
     assert [name for name in PUBLIC[module] if not hasattr(importlib.import_module(module), name)] == []
@@ -165,13 +168,14 @@ def test_the_urls_of_kombu_name_public_classes():
 
 def test_what_is_pickled_names_no_inner_module():
     message = Message("i", 7, 1, b"", None, None, 0, None, {}, 0, 0, 0, 0, queue="a")
-    for one in (message, Retry("busy", delay=5), Reject("no"), TaskFailed("i", "dead", "busy")):
+    for one in (message, Retry("busy", delay=5), Reject("no"), TaskFailed("i", "dead", "busy"), NotConfirmed("late", reply=b"i")):
         written = pickle.dumps(one)
         assert b"dqueue." not in written
         read = pickle.loads(written)
         assert type(read) is type(one) and str(read) == str(one)
     assert pickle.loads(pickle.dumps(Retry("busy", delay=5))).delay == 5
     assert pickle.loads(pickle.dumps(TaskFailed("i", "dead", "busy"))).state == "dead"
+    assert pickle.loads(pickle.dumps(NotConfirmed("late", reply=b"i", replicas=2))).replicas == 2
 
 
 @pytest.mark.parametrize("module, name", [("message", "Message"), ("records", "Record")])

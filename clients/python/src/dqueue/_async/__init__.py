@@ -1,5 +1,5 @@
 """Queues, families, tasks and workers for asyncio. `dqueue.asyncio` is their public name.
 
-tools/async_to_sync.py makes caller, queue, family, settling and tasks of `dqueue._sync` from the modules of these names here.
-The other modules differ in how they wait, and are written by hand in both folders.
+tools/async_to_sync.py makes those modules of `dqueue._sync` that say so in their first line. The others differ from the modules
+here in how they wait, and are written by hand in both folders.
 """

@@ -3,6 +3,7 @@
 Nothing here waits. The two modules `confirming` send the commands.
 """
 
+import copyreg
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -38,6 +39,10 @@ class NotConfirmed(Exception):
         """Whether the log of the server was synced."""
         self.replicas = replicas
         """How many replicas have confirmed."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception is pickled by its text, of which it cannot be made again.
+        return copyreg.__newobj__, (NotConfirmed, *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
