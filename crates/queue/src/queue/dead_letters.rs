@@ -4,7 +4,7 @@ use crate::dead_letters::{DeadLetters, Letter, Moved, Stays, Trace, MAX_HOPS};
 use crate::message::state::{Reason, StoredState};
 use crate::message::{Header, Message};
 use crate::op::{Done, Send};
-use crate::queue::ops::send::IdUse;
+use crate::queue::ops::id_use::IdUse;
 use crate::queue::Queue;
 use crate::{GroupIx, Millis, Seq, IS_SMALL};
 

@@ -10,7 +10,7 @@ use crate::message::rerun::Rerun;
 use crate::message::state::StoredState;
 use crate::message::{Choices, Message};
 use crate::op::Send;
-use crate::queue::ops::send::IdUse;
+use crate::queue::ops::id_use::IdUse;
 use crate::queue::Queue;
 use crate::{GroupIx, Millis, Seq};
 

@@ -6,6 +6,7 @@
 //! the memory of all others. Ids and payloads are stored separately (`bodies.rs`).
 
 mod bodies;
+mod chunk;
 mod page;
 #[cfg(test)]
 mod tests;

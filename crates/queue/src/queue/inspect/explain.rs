@@ -4,149 +4,16 @@ use crate::groups::breaker::Circuit;
 use crate::groups::group::Group;
 use crate::index::order_key::OrderKey;
 use crate::message::id::Id;
-use crate::message::kin::Children;
 use crate::message::state::State;
 use crate::message::Message;
 use crate::queue::moves::order_key;
 use crate::queue::Queue;
 use crate::quote::quote;
 use crate::settings::OnRetry;
-use crate::{Millis, Seq, NEVER};
+use crate::{Millis, Seq};
 
-/// The reason as a code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
-    /// Its due time has not come.
-    DueLater,
-    /// A delivery failed and its backoff has not ended.
-    Backoff,
-    /// Another message of its group goes first or holds the group.
-    BehindHead,
-    /// As many batches of its group are leased as are allowed.
-    GroupBusy,
-    /// Its group is paused.
-    GroupPaused,
-    /// The breaker of its group, or of the ungrouped messages, is open.
-    BreakerOpen,
-    /// That breaker is half-open, and its probe runs.
-    BreakerProbing,
-    /// The queue is paused.
-    QueuePaused,
-    /// A RATE of the queue or the group is used up.
-    RateLimited,
-    /// As many messages of the queue are leased as MAXRUNNING allows.
-    MaxRunning,
-    /// It can be delivered now.
-    Next,
-    /// It is leased to a consumer.
-    Running,
-    /// It was acked.
-    Finished,
-    /// It failed too often, was rejected or expired.
-    Dead,
-    /// It was cancelled.
-    Cancelled,
-    /// Messages of a batch that it waits for have not ended.
-    BatchOpen,
-    /// It died, and went to another queue.
-    Moved,
-    /// One of its limits has no room for it.
-    Limit,
-    /// It waits for a signal.
-    Parked,
-    /// Children that it waits for have not ended.
-    ChildrenOpen,
-}
-
-impl Code {
-    /// The code as it appears in the reply.
-    pub fn name(self) -> &'static str {
-        match self {
-            Code::DueLater => "due-later",
-            Code::Backoff => "backoff",
-            Code::BehindHead => "behind-head",
-            Code::GroupBusy => "group-busy",
-            Code::GroupPaused => "group-paused",
-            Code::BreakerOpen => "breaker-open",
-            Code::BreakerProbing => "breaker-probing",
-            Code::QueuePaused => "queue-paused",
-            Code::RateLimited => "rate-limited",
-            Code::MaxRunning => "max-running",
-            Code::Next => "next",
-            Code::Running => "running",
-            Code::Finished => "finished",
-            Code::Dead => "dead",
-            Code::Cancelled => "cancelled",
-            Code::BatchOpen => "batch-open",
-            Code::Moved => "moved",
-            Code::Limit => "limit",
-            Code::Parked => "parked",
-            Code::ChildrenOpen => "children-open",
-        }
-    }
-}
-
-/// The full explanation of a message's state.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Explanation {
-    /// The reason as a code.
-    pub code: Code,
-    /// The reason as one sentence. It contains nothing that a client has sent.
-    pub why: String,
-    /// When the reason ends (Unix ms), if that is known.
-    pub until: Option<Millis>,
-    /// The id, group or consumer that causes it, if any.
-    pub by: Option<Box<[u8]>>,
-}
-
-impl Explanation {
-    fn new(code: Code, why: impl Into<String>) -> Explanation {
-        Explanation {
-            code,
-            why: why.into(),
-            until: None,
-            by: None,
-        }
-    }
-
-    fn until(mut self, until: Option<Millis>) -> Explanation {
-        self.until = until.filter(|at| *at != NEVER);
-        self
-    }
-
-    fn by(mut self, by: Option<&[u8]>) -> Explanation {
-        self.by = by.map(Into::into);
-        self
-    }
-}
-
-fn explain_parked(message: &Message, now: Millis) -> Explanation {
-    let until = message.parked_until();
-    let why = match until {
-        Some(at) => format!(
-            "It waits for a signal, for {} ms at most.",
-            at.saturating_sub(now)
-        ),
-        None => "It waits for a signal.".into(),
-    };
-    Explanation::new(Code::Parked, why).until(until)
-}
-
-fn explain_children(children: &Children) -> Explanation {
-    let (ended, counts) = (children.counts.ended(), children.counts);
-    let mut why = format!(
-        "It waits for {} children, of which {ended} have ended",
-        children.total
-    );
-    if counts.kept > 0 {
-        why += &format!(" and {} are dead and hold it", counts.kept);
-    }
-    why += match children.dies {
-        true => "; it is about to die of one that is dead.",
-        false => ".",
-    };
-    Explanation::new(Code::ChildrenOpen, why)
-}
+use super::explanation::{explain_children, explain_parked};
+pub use super::explanation::{Code, Explanation};
 
 impl Queue {
     /// Explains the state of the message with this id at `now`. `None` if there is

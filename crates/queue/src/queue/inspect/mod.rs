@@ -3,6 +3,7 @@
 mod batch_counts;
 pub(in crate::queue) mod counts;
 pub mod explain;
+mod explanation;
 pub mod find;
 pub mod list;
 pub(in crate::queue) mod peek;

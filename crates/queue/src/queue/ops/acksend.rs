@@ -9,7 +9,7 @@ use crate::message::Choices;
 use crate::op::{AckSend, Done, Moment, Send, Sent};
 use crate::queue::batches::rings::Rings;
 use crate::queue::batches::Hold;
-use crate::queue::ops::send::IdUse;
+use crate::queue::ops::id_use::IdUse;
 use crate::queue::Queue;
 use crate::{Millis, Receipt, Seq};
 

@@ -11,35 +11,10 @@ use crate::op::{Done, DueTime, Happened, Send, Sent};
 use crate::queue::batches::rings::Rings;
 use crate::queue::batches::Hold;
 use crate::queue::moves::IndexKeys;
+use crate::queue::ops::id_use::IdUse;
 use crate::queue::Queue;
 use crate::transition::Kind;
 use crate::{GroupIx, Millis, Seq};
-
-/// What a given id means for a message that is to have it.
-pub(in crate::queue) enum IdUse {
-    /// No message has the id.
-    Free,
-    /// A record has the id. The new message takes its place.
-    Record(Seq),
-    /// A pending message has the id. The new message replaces it.
-    Waiting(Seq),
-    /// A dead or cancelled message has the id. The new message replaces it.
-    Ended(Seq),
-    /// A running message has the id. The new message waits for the end of that run.
-    Running(Seq),
-    /// The id is taken.
-    Taken,
-}
-
-impl IdUse {
-    /// The pending message that is replaced, if one is.
-    pub(in crate::queue) fn waiting(&self) -> Option<Seq> {
-        match self {
-            IdUse::Waiting(seq) => Some(*seq),
-            _ => None,
-        }
-    }
-}
 
 impl Queue {
     /// Sends all payloads or none, also none if IFGROUP does not hold. O(log n) a
@@ -270,12 +245,6 @@ impl Queue {
         seq
     }
 
-    /// Whether a message already has the id that would be generated for this
-    /// number.
-    fn is_given(&self, seq: Seq, now: Millis) -> bool {
-        self.ids.find_given(&self.store, seq, now).is_some()
-    }
-
     /// Whether IFGROUP, if it is given, lets this SEND add anything.
     fn may_send(&self, send: &Send) -> bool {
         !send.if_group || self.live_of_group(send.group.as_deref()) > 0
@@ -288,50 +257,6 @@ impl Queue {
         group.map_or(0, |group| {
             group.backlog.all().len() + u64::from(group.running) + group.ext().held
         })
-    }
-
-    /// When the first of the sends in a row that replaced each other was done, of
-    /// which this message is the last (Unix ms).
-    pub(in crate::queue) fn first_sent_at(&self, seq: Seq) -> Option<Millis> {
-        let sent_at = self.store.get(seq)?.sent_at;
-        Some(self.store.first_sent(seq).unwrap_or(sent_at))
-    }
-
-    /// What the id of this SEND means.
-    pub(in crate::queue) fn id_use(&self, id: &[u8], send: &Send, now: Millis) -> IdUse {
-        let replace = send.replace;
-        let Some(seq) = self.find(id) else {
-            let remembered = self.records.dedup.ended_at(id);
-            return match remembered.is_some_and(|ended_at| self.still_taken(ended_at, now)) {
-                true => IdUse::Taken,
-                false => IdUse::Free,
-            };
-        };
-        let Some(message) = self.store.get(seq) else {
-            return IdUse::Free;
-        };
-        match message.stored {
-            // Expired, even if it was not moved to dead yet.
-            _ if self.expired_at(message, now).is_some() => match replace {
-                true => IdUse::Ended(seq),
-                false => IdUse::Taken,
-            },
-            stored if stored.is_pending() && replace => IdUse::Waiting(seq),
-            StoredState::Dead if self.is_over_age(message, now) => IdUse::Record(seq),
-            StoredState::Finished | StoredState::Cancelled
-                if !self.still_taken(message.ended_at(), now) =>
-            {
-                IdUse::Record(seq)
-            }
-            StoredState::Cancelled if self.is_over_age(message, now) => IdUse::Taken,
-            StoredState::Dead | StoredState::Cancelled if replace => IdUse::Ended(seq),
-            StoredState::Running if replace && send.rerun => IdUse::Running(seq),
-            _ => IdUse::Taken,
-        }
-    }
-
-    fn still_taken(&self, ended_at: Millis, now: Millis) -> bool {
-        ended_at.saturating_add(self.settings.dedup) > now
     }
 
     /// Checks that SENDS, MAXLEN and MAXBYTES allow this SEND. They refuse only what

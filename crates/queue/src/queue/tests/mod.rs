@@ -15,6 +15,7 @@ mod fixture;
 mod groups;
 mod holds;
 mod limits;
+mod missed_fires;
 mod model;
 mod named_batches;
 mod ops;

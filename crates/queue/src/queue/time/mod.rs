@@ -8,14 +8,14 @@ mod fire;
 pub(in crate::queue) mod lead;
 pub(in crate::queue) mod promote;
 mod spare;
+mod step;
 
 use super::Queue;
 use crate::error::Error;
-use crate::index::ready_line::Join;
-use crate::message::state::{Reason, StoredState};
+use crate::message::state::StoredState;
 use crate::op::{Done, Ticked};
 use crate::settings::Clock;
-use crate::{GroupIx, Millis, Seq, IS_SMALL, NEVER};
+use crate::{Millis, Seq, IS_SMALL, NEVER};
 
 /// The kinds of events, in the order in which they are processed within one
 /// millisecond. The order is part of the replicated behaviour.
@@ -284,130 +284,5 @@ impl Queue {
             .into_iter()
             .filter_map(|(at, event)| Some((at?, event)))
             .min()
-    }
-
-    /// Runs one event. Returns whether it released messages that were held.
-    fn step(&mut self, at: Millis, event: Event, most: u64, progress: &mut Progress) -> bool {
-        progress.steps += 1;
-        self.effects.changed = true;
-        self.effects.visible = true;
-        let ticked = &mut progress.ticked;
-        let join = Join::by_time(at);
-        match event {
-            Event::LeaseEnd => {
-                let first = self.leases.first_end();
-                let lease = first.and_then(|(_, receipt)| self.leases.find(receipt));
-                if let Some(lease) = lease {
-                    ticked.timeouts += 1;
-                    let expired = self.totals.expired;
-                    let closed = first.map(|(_, receipt)| receipt);
-                    let closed = closed.filter(|receipt| self.backs_off_after(*receipt));
-                    let died = self.time_out(lease.seq, closed, at, join);
-                    if matches!(died, Some(Reason::Retries | Reason::Timeouts)) {
-                        ticked.dead += 1;
-                    }
-                    // Messages that came back with the batch may have expired.
-                    ticked.expired += self.totals.expired - expired;
-                }
-            }
-            Event::Expiry => {
-                ticked.expired += 1;
-                self.expire_next(at, None);
-            }
-            Event::ParkEnd => {
-                ticked.due += 1;
-                self.end_park(at);
-            }
-            Event::Due => self.promote_all(at, most, progress),
-            Event::PauseEnd => self.paused_until = None,
-            // All wakes of one moment are one step, because their order would
-            // depend on where groups are in memory.
-            Event::GroupWake => {
-                let mut awake = Vec::new();
-                while let Some((_, ix)) = self.groups.next_wake().filter(|(due, _)| *due <= at) {
-                    self.groups.wake_at(ix, None);
-                    awake.push(ix);
-                }
-                self.put_in_order(&mut awake);
-                for ix in awake {
-                    if let Some(group) = self.groups.get_mut(ix) {
-                        if group.ext().paused_until.is_some_and(|until| until <= at) {
-                            group.ext_mut().paused_until = None;
-                        }
-                    }
-                    // The position that the group gets by this is already in
-                    // `expected`.
-                    self.refresh(ix, self.last, join);
-                }
-            }
-            Event::Breaker => {
-                if let Some((_, ix)) = self.next_breaker_change() {
-                    self.pass_time_of_breaker(ix, at);
-                }
-            }
-            // All of one moment are one step, as for groups.
-            Event::Limit => self.pass_time_of_limits(at),
-            Event::Join => self.admit_all(at, most, progress),
-            Event::SettledAge => {
-                ticked.pruned += 1;
-                self.prune_aged();
-            }
-            Event::DeadAge => {
-                ticked.pruned += 1;
-                self.prune_oldest(StoredState::Dead);
-            }
-            Event::DedupAge => self.records.dedup.forget_oldest(),
-            Event::ConsumerAge => self.consumers.forget_next(),
-            Event::Fire => {
-                // A message sent by a schedule joins the ready line as by time, not
-                // as by a command.
-                let ticket = std::mem::take(&mut self.ticket);
-                ticked.fired += u64::from(self.fire_next(at));
-                self.ticket = ticket;
-            }
-            // This step ends here; the messages that a batch releases are settled below.
-            Event::Release => self.end_dying(at),
-            Event::SettledCount => self.prune_oldest(StoredState::Finished),
-            Event::DeadCount => self.prune_oldest(StoredState::Dead),
-        }
-        if !self.reruns.is_empty() {
-            // They join the ready line as by time, like what a schedule sends.
-            let ticket = std::mem::take(&mut self.ticket);
-            let expired = self.totals.expired;
-            self.settle_reruns(at);
-            progress.ticked.expired += self.totals.expired - expired;
-            self.ticket = ticket;
-        }
-        self.settle_batches_at_event()
-    }
-
-    /// Moves the message that expires first to dead, as of `at`. `by`: how an
-    /// operation that makes it expire places its group, or `None` if time does.
-    pub(super) fn expire_next(&mut self, at: Millis, by: Option<Join>) {
-        if let Some(((_, seq), ())) = self.expiring.first() {
-            let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
-            self.leave_pending(seq);
-            self.die(seq, Reason::Expired, at);
-            match by {
-                Some(join) => self.refresh(group, at, join),
-                None => self.refresh_at_expiry(group, at),
-            }
-        }
-    }
-
-    /// Puts the groups that can give since `at` in the ready line, until the step
-    /// budget is used up.
-    fn admit_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
-        let mut first = true;
-        while let Some(key) = self.expected.next().filter(|key| key.join.time <= at) {
-            if !first && progress.steps >= most {
-                return;
-            }
-            if !first {
-                progress.steps += 1;
-            }
-            first = false;
-            self.admit(key.group, key.join.time);
-        }
     }
 }

@@ -8,7 +8,7 @@ use crate::message::state::StoredState;
 use crate::message::{Choices, Message};
 use crate::queue::finish::record;
 use crate::queue::moves::{first_due, member, order_key};
-use crate::queue::rebuild::{check, Checked, Marks, Names, Term};
+use crate::queue::rebuild::{check, leases, Checked, Marks, Names, Term};
 use crate::{ConsumerIx, Seq};
 
 impl Builder {
@@ -48,7 +48,7 @@ impl Builder {
             "a message is stored as due before its due time",
         )?;
         if message.stored == StoredState::Running {
-            let running = check::Running::of(seq, &message, group, term, marks.purged);
+            let running = leases::Running::of(seq, &message, group, term, marks.purged);
             self.running.extend(running);
         }
         if marks.purged {

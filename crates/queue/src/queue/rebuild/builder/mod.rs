@@ -9,8 +9,8 @@ mod message;
 mod siblings;
 
 use super::batch_members::{enter_held, ReleasedPart};
-use super::check;
 use super::lists::{index, lanes, own_records, Lists};
+use super::{check, leases};
 use super::{Checked, Known, OldEnd, Whole};
 use crate::consumer::TokenDelivery;
 use crate::dead_letters::DeadLetters;
@@ -47,7 +47,7 @@ pub struct Builder {
     own: Vec<(StoredState, Record)>,
     grouped_records: usize,
     earlier: Earlier,
-    running: Vec<check::Running>,
+    running: Vec<leases::Running>,
     batches: Vec<Batch>,
     /// Messages with ids given by clients, by the hash of the id.
     given: Vec<(u64, Seq)>,
@@ -206,7 +206,7 @@ impl Builder {
     /// receipts.
     pub fn batch(&mut self, first: Receipt, len: u64) -> Checked {
         let before = self.batches.last().map_or(0, |batch| batch.last);
-        check::batch(first, len, before, self.queue.last_receipt)?;
+        leases::batch(first, len, before, self.queue.last_receipt)?;
         self.batches.push(Batch::new(first, len));
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Builder {
     /// Errors: the parts contradict each other. O(n log n); O(n) where messages
     /// came in the order of their due times.
     pub fn finish(mut self) -> Result<Queue, Invalid> {
-        let running = check::batches(&mut self.running, &self.batches)?;
+        let running = leases::batches(&mut self.running, &self.batches)?;
         for (number, first) in running.of_groups {
             let ix = at_mut(&mut self.groups, number).map(|group| group.ix);
             if let Some(group) = ix.and_then(|ix| self.queue.groups.get_mut(ix)) {

@@ -384,9 +384,7 @@ proptest! {
     ) {
         let on_retry = if skips { OnRetry::Skip } else { OnRetry::Block };
         let mut world = World::new(on_retry, true);
-        for step in steps {
-            world.step(step);
-        }
+        steps.into_iter().for_each(|step| world.step(step));
     }
 
     #[test]
@@ -394,8 +392,6 @@ proptest! {
         steps in prop::collection::vec(step(5), 1..120),
     ) {
         let mut world = World::new(OnRetry::Block, false);
-        for step in steps {
-            world.step(step);
-        }
+        steps.into_iter().for_each(|step| world.step(step));
     }
 }

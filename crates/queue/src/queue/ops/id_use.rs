@@ -1,0 +1,84 @@
+//! What an id of a SEND means: whether it is free, and what has it.
+
+use crate::message::state::StoredState;
+use crate::op::Send;
+use crate::queue::Queue;
+use crate::{Millis, Seq};
+
+/// What a given id means for a message that is to have it.
+pub(in crate::queue) enum IdUse {
+    /// No message has the id.
+    Free,
+    /// A record has the id. The new message takes its place.
+    Record(Seq),
+    /// A pending message has the id. The new message replaces it.
+    Waiting(Seq),
+    /// A dead or cancelled message has the id. The new message replaces it.
+    Ended(Seq),
+    /// A running message has the id. The new message waits for the end of that run.
+    Running(Seq),
+    /// The id is taken.
+    Taken,
+}
+
+impl IdUse {
+    /// The pending message that is replaced, if one is.
+    pub(in crate::queue) fn waiting(&self) -> Option<Seq> {
+        match self {
+            IdUse::Waiting(seq) => Some(*seq),
+            _ => None,
+        }
+    }
+}
+
+impl Queue {
+    /// What the id of this SEND means.
+    pub(in crate::queue) fn id_use(&self, id: &[u8], send: &Send, now: Millis) -> IdUse {
+        let replace = send.replace;
+        let Some(seq) = self.find(id) else {
+            let remembered = self.records.dedup.ended_at(id);
+            return match remembered.is_some_and(|ended_at| self.still_taken(ended_at, now)) {
+                true => IdUse::Taken,
+                false => IdUse::Free,
+            };
+        };
+        let Some(message) = self.store.get(seq) else {
+            return IdUse::Free;
+        };
+        match message.stored {
+            // Expired, even if it was not moved to dead yet.
+            _ if self.expired_at(message, now).is_some() => match replace {
+                true => IdUse::Ended(seq),
+                false => IdUse::Taken,
+            },
+            stored if stored.is_pending() && replace => IdUse::Waiting(seq),
+            StoredState::Dead if self.is_over_age(message, now) => IdUse::Record(seq),
+            StoredState::Finished | StoredState::Cancelled
+                if !self.still_taken(message.ended_at(), now) =>
+            {
+                IdUse::Record(seq)
+            }
+            StoredState::Cancelled if self.is_over_age(message, now) => IdUse::Taken,
+            StoredState::Dead | StoredState::Cancelled if replace => IdUse::Ended(seq),
+            StoredState::Running if replace && send.rerun => IdUse::Running(seq),
+            _ => IdUse::Taken,
+        }
+    }
+
+    fn still_taken(&self, ended_at: Millis, now: Millis) -> bool {
+        ended_at.saturating_add(self.settings.dedup) > now
+    }
+
+    /// Whether a message already has the id that would be generated for this
+    /// number.
+    pub(super) fn is_given(&self, seq: Seq, now: Millis) -> bool {
+        self.ids.find_given(&self.store, seq, now).is_some()
+    }
+
+    /// When the first of the sends in a row that replaced each other was done, of
+    /// which this message is the last (Unix ms).
+    pub(in crate::queue) fn first_sent_at(&self, seq: Seq) -> Option<Millis> {
+        let sent_at = self.store.get(seq)?.sent_at;
+        Some(self.store.first_sent(seq).unwrap_or(sent_at))
+    }
+}

@@ -1,0 +1,246 @@
+//! Reads a queue as its parts.
+
+use super::{GroupSeen, Known, Numbered, OldEnd, SavedPosition, Term, Whole};
+use crate::consumer::TokenDelivery;
+use crate::dead_letters::DeadLetters;
+use crate::groups::breaker::Circuit;
+use crate::groups::group::Group;
+use crate::index::batches::{NamedBatch, Released};
+use crate::index::fair_line::FairLine;
+use crate::index::leases::Batch;
+use crate::index::ready_line::{Join, Position};
+use crate::index::siblings::Siblings;
+use crate::message::Message;
+use crate::named_limits::{Limit, NamedLimits};
+use crate::queue::Queue;
+use crate::schedule::Schedule;
+use crate::{ConsumerIx, GroupIx, Millis, Receipt, Seq};
+
+/// A read-only view of a queue as its parts.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    queue: &'a Queue,
+    /// Tickets of the commands that put something in the ready line, sorted. A rank
+    /// is an index into this list.
+    tickets: Vec<u64>,
+}
+
+impl Queue {
+    /// The parts of the queue. O(g log g) for the g groups in the ready line.
+    pub fn parts(&self) -> Parts<'_> {
+        let waiting = self.limits().into_iter().flat_map(NamedLimits::positions);
+        let line = self.ready_line.iter().chain(self.plain_position);
+        let line = line.chain(waiting);
+        let mut tickets: Vec<u64> = line
+            .map(|key| key.join.ticket)
+            .filter(|ticket| *ticket > 0)
+            .collect();
+        tickets.sort_unstable();
+        tickets.dedup();
+        Parts {
+            queue: self,
+            tickets,
+        }
+    }
+
+    /// The lease of a message, if it runs.
+    pub(super) fn term_of(&self, message: &Message) -> Option<Term> {
+        let receipt = message.receipt();
+        if receipt == 0 {
+            return None;
+        }
+        Some(Term {
+            until: self.leases.find(receipt)?.until,
+            batch: self.leases.batch_of(receipt).first,
+        })
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// The part that exists once.
+    pub fn whole(&self) -> Whole {
+        let queue = self.queue;
+        Whole {
+            settings: queue.settings.clone(),
+            clock: queue.clock,
+            last: queue.last,
+            next_seq: queue.next_seq,
+            last_receipt: queue.last_receipt,
+            salt: queue.ids.salt(),
+            totals: queue.totals,
+            lateness: queue.lateness.clone(),
+            window: queue.window.clone(),
+            paused_until: queue.paused_until,
+            redriven: (0, 0),
+            plain_position: queue.plain_position.map(|key| self.position(key)),
+        }
+    }
+
+    /// The breaker of the ungrouped messages, unless it is closed and remembers no
+    /// failure.
+    pub fn plain_breaker(&self) -> Option<&'a Circuit> {
+        self.queue.plain_breaker.as_deref()
+    }
+
+    /// Salt of the ids that are generated now.
+    pub fn salt(&self) -> u64 {
+        self.queue.ids.salt()
+    }
+
+    /// Salt with which the id of this message was generated.
+    #[inline]
+    pub fn salt_of(&self, seq: Seq) -> u64 {
+        self.queue.ids.salt_of(seq)
+    }
+
+    /// All messages and records, by number. Purged messages are left out unless
+    /// they still count in their group.
+    pub fn messages(&self) -> impl Iterator<Item = Numbered<'a>> + 'a {
+        let queue = self.queue;
+        let (batches, siblings) = (queue.batches(), queue.siblings());
+        queue.store.iter().map(move |(seq, message)| Numbered {
+            seq,
+            message,
+            content: queue.store.content(message),
+            term: queue.term_of(message),
+            first_sent: queue.store.first_sent(seq),
+            batch: batches.and_then(|batches| batches.members.batch_of(seq)),
+            siblings: siblings.and_then(|all| all.number_of(seq)),
+        })
+    }
+
+    /// The group with this number.
+    pub fn group(&self, ix: GroupIx) -> Option<GroupSeen<'a>> {
+        let group = self.queue.groups.get(ix)?;
+        let held_by = group.holds().iter().filter_map(|holder| {
+            let id = self.queue.holder_id(holder)?;
+            Some((holder.seq(), id))
+        });
+        Some(GroupSeen {
+            group,
+            held_by: held_by.collect(),
+            line: group.position(ix).map(|key| self.position(key)),
+            turn: group.ext().turn,
+            wake: group.ext().wake,
+            breaker: group.breaker(),
+            home: group.home().and_then(|home| {
+                let limit = self.queue.limits()?.get(home.limit)?;
+                Some((&*limit.name, home.cost))
+            }),
+        })
+    }
+
+    /// Groups that must be kept even if no message names them: those with settings,
+    /// a pause, a hold or a breaker that is not idle. Sorted by name.
+    pub fn lasting_groups(&self) -> Vec<(GroupIx, &'a Group)> {
+        let groups = self.queue.groups.starting_at(0);
+        let mut lasting: Vec<(GroupIx, &Group)> = groups
+            .filter_map(|(ix, group)| Some((ix, group?)))
+            .filter(|(_, group)| {
+                let ext = group.ext();
+                ext.settings.is_some()
+                    || ext.paused_until.is_some()
+                    || ext.breaker.is_some()
+                    || !group.holds().is_empty()
+            })
+            .collect();
+        lasting.sort_unstable_by(|a, b| a.1.name.cmp(&b.1.name));
+        lasting
+    }
+
+    /// The name of a consumer.
+    pub fn consumer(&self, ix: ConsumerIx) -> Option<&'a [u8]> {
+        self.queue.consumers.name(ix)
+    }
+
+    /// Known consumers, by name.
+    pub fn consumers(&self) -> impl Iterator<Item = (&'a [u8], Known)> + 'a {
+        let known = self.queue.consumers.known();
+        known.into_iter().map(|consumer| {
+            let counts = [consumer.delivered, consumer.acked, consumer.nacked];
+            (&*consumer.name, (consumer.last_seen, counts))
+        })
+    }
+
+    /// Last deliveries that were asked for with a token, by the names of their
+    /// consumers.
+    pub fn token_deliveries(&self) -> Vec<(&'a [u8], &'a TokenDelivery)> {
+        self.queue.consumers.token_deliveries()
+    }
+
+    /// Ends that running leases had before their connections closed, by receipt.
+    pub fn old_ends(&self) -> Vec<(Receipt, OldEnd)> {
+        self.queue.old_ends().collect()
+    }
+
+    /// The named batch with this number.
+    pub fn named_batch(&self, batch: Seq) -> Option<&'a NamedBatch> {
+        self.queue.batches()?.get(batch)
+    }
+
+    /// The set of siblings with this number.
+    pub fn siblings(&self, number: Seq) -> Option<&'a Siblings> {
+        self.queue.siblings()?.get(number)
+    }
+
+    /// Messages that are held no longer and have not been released yet, in their
+    /// order.
+    pub fn released(&self) -> impl Iterator<Item = &'a Released> + 'a {
+        let batches = self.queue.batches().into_iter();
+        batches.flat_map(|batches| &batches.released)
+    }
+
+    /// What became of dead messages that were to go to another queue.
+    pub fn dead_letters(&self) -> Option<&'a DeadLetters> {
+        self.queue.dead_letters()
+    }
+
+    /// Schedules, in the order of their creation.
+    pub fn schedules(&self) -> Vec<(&'a [u8], &'a Schedule)> {
+        let mut schedules: Vec<_> = self.queue.schedules.iter().collect();
+        schedules.sort_unstable_by_key(|(_, schedule)| schedule.number);
+        schedules
+    }
+
+    /// What is common to all that take turns by what they have used.
+    pub fn fair(&self) -> Option<&'a FairLine> {
+        self.queue.fair.as_deref()
+    }
+
+    /// Limits with names, and patterns, by name.
+    pub fn limits(&self) -> Vec<&'a Limit> {
+        let limits = self.queue.limits().into_iter();
+        let mut limits: Vec<_> = limits.flat_map(|limits| limits.starting_at(0)).collect();
+        limits.sort_unstable_by(|a, b| a.1.name.cmp(&b.1.name));
+        limits.into_iter().map(|(_, limit)| limit).collect()
+    }
+
+    /// Ids that DEDUP keeps taken although no record is left, and when their
+    /// messages ended (Unix ms).
+    pub fn dedup(&self) -> impl Iterator<Item = (&'a [u8], Millis)> + 'a {
+        self.queue.records.dedup.entries()
+    }
+
+    /// The batches of more than one message of which some still run, in order.
+    pub fn batches(&self) -> impl Iterator<Item = Batch> + 'a {
+        self.queue.leases.batches()
+    }
+
+    /// Converts a position in the ready line to its form with a rank.
+    pub fn position(&self, key: Position) -> SavedPosition {
+        SavedPosition {
+            priority: key.priority,
+            time: key.join.time,
+            rank: self.rank(key.join),
+            seq: key.seq,
+        }
+    }
+
+    fn rank(&self, join: Join) -> u64 {
+        let before = |ticket: &u64| *ticket < join.ticket;
+        match join.ticket {
+            0 => 0,
+            _ => self.tickets.partition_point(before) as u64 + 1,
+        }
+    }
+}
