@@ -8,6 +8,7 @@
 //! newest. It goes to the next delivery, and keeps a delivery that has not got it from
 //! parking the message.
 
+use crate::index::ready_line::Join;
 use crate::message::after::Park;
 use crate::message::left::Signal;
 use crate::message::Message;
@@ -81,7 +82,7 @@ impl Queue {
         self.changed();
         if is_parked {
             self.leave_park(seq);
-            self.let_go(seq, now);
+            self.let_go(seq, self.join(now));
         }
         true
     }
@@ -119,7 +120,7 @@ impl Queue {
     pub(in crate::queue) fn end_park(&mut self, at: Millis) {
         if let Some((_, seq)) = self.held.first_end() {
             self.leave_park(seq);
-            self.let_go(seq, at);
+            self.let_go(seq, Join::by_time(at));
         }
     }
 }

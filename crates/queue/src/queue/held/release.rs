@@ -9,9 +9,10 @@ use crate::transition::Kind;
 use crate::{GroupIx, Millis, Seq};
 
 impl Queue {
-    /// Makes a message that was held due as of `at`, or at its own due time if that is
-    /// later. It is in no index.
-    pub(in crate::queue) fn let_go(&mut self, seq: Seq, at: Millis) {
+    /// Makes a message that was held due as of the time of `join`, or at its own due time if
+    /// that is later. It is in no index. Its group joins the ready line as `join` says.
+    pub(in crate::queue) fn let_go(&mut self, seq: Seq, join: Join) {
+        let at = join.time;
         let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
         self.changed();
         self.store.with(seq, |message| {
@@ -25,7 +26,7 @@ impl Queue {
         let due = self.store.get(seq).map_or(at, |message| message.due);
         self.note_until(seq, Kind::Released, self.last, due);
         self.enter_pending(seq, self.last);
-        self.refresh(group, self.last, Join::by_time(at));
+        self.refresh(group, self.last, join);
     }
 
     /// Ends the wait of a message for its batch, as of `at`. It falls due, is parked, or
@@ -65,7 +66,7 @@ impl Queue {
                 self.park(seq, park, at);
                 self.refresh(group, self.last, Join::by_time(at));
             }
-            _ => self.let_go(seq, at),
+            _ => self.let_go(seq, Join::by_time(at)),
         }
     }
 }

@@ -117,6 +117,8 @@ impl Queue {
         let mut sent = SmallVec::with_capacity(op.sends.len() + op.signals.len());
         sent.extend(op.sends.iter().map(|send| self.send_unchecked(send, now)));
         for signal in &op.signals {
+            // What one message lets join the ready line comes behind what was sent before.
+            self.ticket += 1;
             let is_there = self.signal(&signal.id, &signal.text, now);
             sent.push(Sent::Signaled(is_there));
         }

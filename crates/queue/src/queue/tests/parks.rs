@@ -2,11 +2,11 @@
 
 use std::num::NonZeroU64;
 
-use super::fixture::{named, Fixture};
+use super::fixture::{named, new_message, Fixture};
 use crate::message::after::{Batching, Park};
 use crate::message::state::State;
 use crate::message::{Choices, RareChoices};
-use crate::op::{Done, Fetch, NackKind, Op, Send};
+use crate::op::{AckSend, Done, Fetch, NackKind, Op, Send, Sent, Signal};
 use crate::queue::rebuild::validate;
 use crate::settings::Settings;
 use crate::{Millis, Receipt, Seq};
@@ -111,4 +111,37 @@ fn in_a_copy_parked_messages_are_parked() {
     let copy = b.queue.copy();
     assert!(copy.message(seq).unwrap().is_parked());
     assert_eq!(validate(&copy), Ok(()));
+}
+
+#[test]
+fn what_a_signal_lets_go_comes_behind_what_was_sent_before_it() {
+    let mut b = Fixture::new(Settings::default());
+    let of = |id, group| Send {
+        group: new_message(Some(group)).group,
+        ..named(id)
+    };
+    let parks = ["a", "b", "c"].map(|id| b.send(parked(of(id, id), 0)));
+    b.wait(10);
+    let sent = b.to("d");
+    signal(&mut b, "c", b"go");
+    let to = |id: &'static str| Signal {
+        id: id.as_bytes().into(),
+        text: b"go"[..].into(),
+    };
+    let done = b.apply(&Op::AckSend(AckSend {
+        receipt: None,
+        result: None,
+        sends: vec![new_message(Some("e"))],
+        signals: vec![to("b"), to("a")],
+    }));
+    let Done::AckSent(Some(outcomes)) = done else {
+        panic!("{done:?}");
+    };
+    let Sent::Added(next) = outcomes[0] else {
+        panic!("{outcomes:?}");
+    };
+    let expected = [sent, parks[2], next, parks[1], parks[0]];
+    assert_eq!(b.peek(), expected);
+    assert_eq!(validate(&b.queue), Ok(()));
+    assert_eq!(b.take(9), expected);
 }

@@ -59,7 +59,7 @@ impl Model {
         self.msg_mut(seq).signal = Some((text.to_vec(), receipt));
         if self.msg(seq).parked_at.is_some() {
             self.unpark(seq);
-            self.line_up(0);
+            self.line_up(self.ticket);
         }
         true
     }

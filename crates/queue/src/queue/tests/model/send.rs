@@ -36,6 +36,7 @@ impl Model {
             after.line_up(after.ticket);
         }
         for signal in &op.signals {
+            after.ticket += 1;
             let is_there = after.signal(&signal.id, &signal.text);
             all.push(Sent::Signaled(is_there));
         }
