@@ -33,6 +33,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         TYPE,
         GROUP,
         BATCH,
+        PARENT,
         HEADER,
         Arg::text("error").after("ERROR").optional(),
         Arg::text("payload").after("PAYLOAD").optional(),
@@ -44,6 +45,11 @@ pub const SPEC: CommandSpec = CommandSpec {
         Arg::one_of("reply", &[Arg::word("ids", "IDS"), DO]).optional(),
     ],
 };
+
+/// Its key is only compared, so it is no key of the command.
+const PARENT: Arg = Arg::block("parent", &[Arg::text("queue"), Arg::text("id")])
+    .after("PARENT")
+    .optional();
 
 const HEADER: Arg = Arg::block("header", &[Arg::text("field"), Arg::text("value")])
     .after("HEADER")

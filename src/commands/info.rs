@@ -63,13 +63,16 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     time(reply, queue.oldest_due_age(now));
     count(reply, "errors", queue.settings().errors.into());
     word(reply, "fair", queue.settings().fair.name());
+    count(reply, "parents", queue.held_by_children());
+    count(reply, "parked", queue.parked());
     dead_letters(reply, queue);
     events(reply, queue, events_error);
     Ok(())
 }
 
-/// The fields that came last: `sends`, `maxtimeouts`, `oldest-due-age`, `errors` and `fair`.
-const LAST: usize = 5;
+/// The fields that came last: `sends`, `maxtimeouts`, `oldest-due-age`, `errors`, `fair`, `parents` and
+/// `parked`.
+const LAST: usize = 7;
 
 /// The number of fields that [`content`] writes.
 const CONTENT: usize = 8;

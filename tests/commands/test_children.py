@@ -351,6 +351,40 @@ def test_a_copy_of_children_does_not_count_and_find_shows_them(q, other, r):
     assert as_map(found["parent"])["id"] == b"p"
 
 
+def test_find_finds_the_children_of_a_parent(q, other):
+    q.send("x", "ID", "p", "CHILDREN", 9)
+    for id, parent in ("a", "p"), ("b", "other"), ("c", "p"):
+        child(other, q, id, parent=parent)
+    child(other, q, "d", "ONDEAD", "GO", "DELAY", 50)
+    other.send("x", "ID", "e")
+    find = lambda state, *words: other.do("FIND", state, "PARENT", *words, "IDS")
+    assert find("ready", q.key, "p") == [b"0", [b"a", b"c"]]
+    assert find("delayed", q.key, "p", "COUNT", 1) == [b"0", [b"d"]]
+    assert find("ready", other.key, "p") == find("ready", q.key, "nobody") == [b"0", []]
+    assert q.do("FIND", "ready", "PARENT", q.key, "p", "IDS") == [b"0", []]
+    assert other.do("FIND", "ready", "PARENT", q.key, "p", "DO", "CANCEL") == [b"0", 2]
+    assert find("ready", q.key, "p") == [b"0", []]
+    assert counts(q) == {"total": 9, "pending": 7, "cancelled": 2}
+    assert other.fails("FIND", "ready", "PARENT", q.key).startswith("PARENT needs a value")
+
+
+def test_info_tells_what_held_messages_wait_for(q):
+    figures = lambda: tuple(q.info()[name] for name in ("held", "parents", "parked"))
+    q.send("x", "ID", "m", "BATCH", "b")
+    q.send("x", "ID", "p", "AFTER", "b", "CHILDREN", 1, "PARK")
+    q.send("x", "ID", "s", "PARK")
+    assert figures() == (2, 0, 1)
+    q.do("CANCEL", "m")
+    assert figures() == (2, 1, 1)
+    child(q, q, "a")
+    q.do("CANCEL", "a")
+    assert figures() == (2, 0, 2)
+    q.do("SIGNAL", "p")
+    assert figures() == (1, 0, 1)
+    q.do("PURGE")
+    assert figures() == (0, 0, 0)
+
+
 @pytest.fixture
 def limited(r):
     """Makes a user with rights on some keys: limited("~key"). It is gone after the test."""

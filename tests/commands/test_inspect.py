@@ -12,7 +12,8 @@ RECORD = (
 STATES = "delayed ready blocked retry running finished dead cancelled".split()
 TOTALS = "sent duplicates delivered redelivered acked nacked timeouts deaths expired cancellations redriven".split()
 OTHER = (
-    "bytes groups consumers blocked-clients paused now next-due-at oldest-ready-age oldest-due-age lateness-p50 lateness-p99 lateness-max breakers-open batches"
+    "bytes groups consumers blocked-clients paused now next-due-at oldest-ready-age oldest-due-age lateness-p50 lateness-p99 lateness-max breakers-open batches "
+    "parents parked"
 ).split()
 OPTIONS = (
     "lease retries backoff maxbackoff jitter ttl retain retaincount deadretain deadcount dedup maxlen maxbytes "

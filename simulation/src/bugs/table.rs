@@ -446,6 +446,7 @@ pub const BUGS: &[Bug] = &[
     searches("FIND passes over TYPE", |search| search.label = None),
     searches("FIND passes over GROUP", |search| search.group = None),
     searches("FIND passes over BATCH", |search| search.batch = None),
+    searches("FIND passes over PARENT", |search| search.parent = None),
     searches("FIND passes over HEADER", |search| search.header = None),
     searches("FIND passes over ERROR", |search| search.error = None),
     searches("FIND passes over PAYLOAD", |search| search.payload = None),

@@ -122,7 +122,7 @@ impl Ops<'_> {
     }
 
     /// The key of the queue in which all parents are.
-    const KEY: &'static [u8] = b"q";
+    pub(super) const KEY: &'static [u8] = b"q";
 
     /// PARENT, CHILDREN or both.
     fn kin(&mut self) -> Box<Kin> {

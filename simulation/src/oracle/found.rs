@@ -86,6 +86,10 @@ fn meets(view: &View<'_>, search: &Search<'_>) -> bool {
         && (search.label.is_none() || label == search.label)
         && (search.group.is_none() || view.group == search.group)
         && (search.batch.is_none() || view.batch == search.batch)
+        && search.parent.is_none_or(|(key, id)| {
+            view.parent
+                .is_some_and(|parent| (&*parent.key, &*parent.id) == (key, id))
+        })
         && search
             .header
             .is_none_or(|(field, value)| headers.any(|(f, v)| (&**f, &**v) == (field, value)))

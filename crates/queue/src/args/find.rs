@@ -34,12 +34,12 @@ pub struct FindRequest<'a> {
 }
 
 /// Reads the arguments of FIND: `state [ID glob] [TYPE t] [GROUP g] [BATCH b]
-/// [HEADER field value] [ERROR glob] [PAYLOAD glob] [SINCE unix-ms] [UNTIL unix-ms] [REV]
+/// [PARENT key id] [HEADER field value] [ERROR glob] [PAYLOAD glob] [SINCE unix-ms] [UNTIL unix-ms] [REV]
 /// [CURSOR c] [COUNT n] [IDS | DO REDRIVE | DO CANCEL | DO PURGE]`
 pub fn find(mut words: Words<'_>) -> Parsed<FindRequest<'_>> {
     let state = words.state("state")?;
     let (mut id, mut error, mut payload) = (None, None, None);
-    let (mut label, mut group, mut batch, mut header) = (None, None, None, None);
+    let (mut label, mut group, mut batch, mut parent, mut header) = (None, None, None, None, None);
     let (mut since, mut until, mut cursor, mut count) = (None, None, None, None);
     let (mut reverse, mut ids, mut act) = (false, false, None);
     while let Some(option) = words.option() {
@@ -48,6 +48,10 @@ pub fn find(mut words: Words<'_>) -> Parsed<FindRequest<'_>> {
             what @ "TYPE" => once(&mut label, what, words.name(what)?)?,
             what @ "GROUP" => once(&mut group, what, words.name(what)?)?,
             what @ "BATCH" => once(&mut batch, what, words.name(what)?)?,
+            what @ "PARENT" => {
+                let key_and_id = (words.bytes(what)?, words.name(what)?);
+                once(&mut parent, what, key_and_id)?;
+            }
             what @ "HEADER" => {
                 let field_and_value = (words.bytes(what)?, words.bytes(what)?);
                 once(&mut header, what, field_and_value)?;
@@ -75,6 +79,7 @@ pub fn find(mut words: Words<'_>) -> Parsed<FindRequest<'_>> {
         label,
         group,
         batch,
+        parent,
         header,
         error,
         payload,
@@ -134,7 +139,7 @@ mod tests {
     #[test]
     fn every_option_is_read_in_any_case_and_order() {
         let text = "DEAD rev do redrive count 10000 Cursor 7-3 until 9 since 0 payload *x error ? \
-            header REV IDS group g batch b type t id a*";
+            header REV IDS group g batch b parent GROUP p type t id a*";
         words(text, |w| {
             let expected = FindRequest {
                 search: Search {
@@ -143,6 +148,7 @@ mod tests {
                     label: Some(b"t"),
                     group: Some(b"g"),
                     batch: Some(b"b"),
+                    parent: Some((b"GROUP", b"p")),
                     header: Some((b"REV", b"IDS")),
                     error: Some(Glob::new(b"?")),
                     payload: Some(Glob::new(b"*x")),
@@ -167,6 +173,8 @@ mod tests {
             "ID",
             "TYPE",
             "GROUP",
+            "PARENT",
+            "PARENT k",
             "HEADER",
             "HEADER f",
             "ERROR",

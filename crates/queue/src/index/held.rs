@@ -3,7 +3,8 @@
 use crate::collections::ordered::OrderedSet;
 use crate::{Millis, Seq, TimeIndex};
 
-/// All held messages, and when their waits end by themselves.
+/// All held messages, and when their waits end by themselves. Those that are neither parked nor
+/// held by children wait for a batch.
 #[derive(Debug, Clone, Default)]
 pub struct Held {
     /// All of them, by the time since when they have been held.
@@ -12,6 +13,10 @@ pub struct Held {
     ends: TimeIndex,
     /// Those that are to die because a child died, and have not yet.
     pub dying: OrderedSet<Seq>,
+    /// How many wait for children.
+    pub by_children: u64,
+    /// How many are parked.
+    pub parked: u64,
 }
 
 impl Held {

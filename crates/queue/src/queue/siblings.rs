@@ -26,6 +26,18 @@ impl Queue {
         self.siblings()?.of(seq).map(|siblings| &siblings.parent)
     }
 
+    /// Whether a message is a child of the one with this key and id.
+    pub(in crate::queue) fn is_child_of(&self, seq: Seq, (key, id): (&[u8], &[u8])) -> bool {
+        let parent = self.parent_of(seq);
+        parent.is_some_and(|parent| *parent.key == *key && *parent.id == *id)
+    }
+
+    /// Whether there are children of the message with this key and id in this queue. O(log n).
+    pub(in crate::queue) fn has_children_of(&self, (key, id): (&[u8], &[u8])) -> bool {
+        let sets = self.siblings().map(|all| all.of_message(key, id).count());
+        sets.is_some_and(|sets| sets > 0)
+    }
+
     /// Makes a message that was just sent a child. The first of its set tells its parent
     /// that this queue has children of it.
     pub(in crate::queue) fn enter_siblings(&mut self, seq: Seq, parent: &Parent) {

@@ -45,6 +45,7 @@ impl Queue {
     /// Enters a message that its children hold in the indexes.
     pub(in crate::queue) fn enter_children(&mut self, seq: Seq) {
         self.enter_held(seq);
+        self.held.by_children += 1;
         self.note_dying(seq);
     }
 

@@ -54,6 +54,7 @@ impl Queue {
             self.leave_park(seq);
         } else if self.is_held_by_children(seq) {
             self.exit_held(seq);
+            self.held.by_children -= 1;
         } else {
             self.leave_batch(seq);
         }

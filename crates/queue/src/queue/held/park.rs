@@ -43,6 +43,7 @@ impl Queue {
             self.wake_by(until);
         }
         self.enter_held(seq);
+        self.held.parked += 1;
     }
 
     /// Takes a parked message out of the indexes. Its due time is its own again.
@@ -51,6 +52,7 @@ impl Queue {
             self.held.forget_end(seq, until);
         }
         self.exit_held(seq);
+        self.held.parked -= 1;
         self.store.with(seq, |message| {
             let ext = message.extension_mut();
             ext.ended_at = NEVER;

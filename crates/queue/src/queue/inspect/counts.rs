@@ -47,6 +47,16 @@ impl Queue {
         }
     }
 
+    /// Number of held messages that wait for children. O(1).
+    pub fn held_by_children(&self) -> u64 {
+        self.held.by_children
+    }
+
+    /// Number of held messages that wait for a signal. O(1).
+    pub fn parked(&self) -> u64 {
+        self.held.parked
+    }
+
     /// Bytes allocated by the queue, roughly. O(lanes + schedules + consumers).
     pub fn memory_bytes(&self) -> usize {
         size_of::<Queue>()

@@ -26,6 +26,8 @@ pub struct Search<'a> {
     pub group: Option<&'a [u8]>,
     /// It is in this batch.
     pub batch: Option<&'a [u8]>,
+    /// It is a child of the message with this id in the queue with this key.
+    pub parent: Option<(&'a [u8], &'a [u8])>,
     /// It has a header of this field and value.
     pub header: Option<(&'a [u8], &'a [u8])>,
     /// Its last error matches this pattern.
@@ -58,6 +60,12 @@ impl Queue {
             Some(ix) => ix,
             None => None,
         };
+        if wanted
+            .parent
+            .is_some_and(|parent| !self.has_children_of(parent))
+        {
+            return (None, found);
+        }
         let range = Range::new(wanted.since, wanted.until, wanted.cursor, wanted.reverse);
         let mut walk = self.walk(wanted.state, range, now);
         let (mut last, mut text) = (None, 0);
@@ -95,6 +103,9 @@ impl Queue {
         if self.state_of(message, now) != wanted.state
             || group.is_some_and(|ix| message.group != ix)
             || wanted.batch.is_some() && self.batch_of(seq) != wanted.batch
+            || wanted
+                .parent
+                .is_some_and(|parent| !self.is_child_of(seq, parent))
             || wanted.label.is_some_and(|wanted| label() != Some(wanted))
             || wanted.header.is_some_and(|header| !has_header(header))
         {

@@ -10,13 +10,15 @@ use crate::queue::Queue;
 use crate::settings::{Changes, Clock, Settings};
 use crate::{Done, Millis, Moment, Op, Seq};
 
-fn all(state: State) -> Search<'static> {
+/// A search for all messages in a state.
+pub fn all(state: State) -> Search<'static> {
     Search {
         state,
         id: None,
         label: None,
         group: None,
         batch: None,
+        parent: None,
         header: None,
         error: None,
         payload: None,

@@ -8,9 +8,11 @@ use crate::message::after::{After, Batching, Counts, OnFail, Park};
 use crate::message::kin::{ChildCounts, Children, Kin, News, Parent};
 use crate::message::state::{Reason, State};
 use crate::message::{Choices, RareChoices};
-use crate::op::{AckSend, Counted, CountedOne, Done, Fetch, Op, Redrive, Send};
+use crate::op::{AckSend, Counted, CountedOne, Done, DueTime, Fetch, Op, Redrive, Send};
 use crate::queue::inspect::explain::Code;
+use crate::queue::inspect::find::Search;
 use crate::queue::rebuild::validate;
+use crate::queue::tests::find::all;
 use crate::queue::tests::fixture::{kill, named, Fixture};
 use crate::settings::Settings;
 use crate::Seq;
@@ -352,4 +354,34 @@ fn options_of_kin_are_stored_only_as_far_as_they_are_needed() {
     assert!(!Choices::default()
         .children()
         .is_some_and(Children::have_ended));
+}
+
+#[test]
+fn children_are_found_by_their_parent_whatever_their_ondead() {
+    let mut b = fixture();
+    sent(&mut b, parent("p", 3));
+    let later = |send: Send<'static>| Send {
+        due: DueTime::After(50),
+        ..send
+    };
+    let a = sent(&mut b, later(child("a", "p")));
+    sent(&mut b, later(child("b", "other")));
+    let c = sent(&mut b, later(child_of(named("c"), "p", OnFail::Die)));
+    sent(&mut b, later(named("d")));
+    let found = |b: &Fixture, key: &'static [u8], id: &'static [u8]| {
+        let search = Search {
+            parent: Some((key, id)),
+            ..all(State::Delayed)
+        };
+        b.queue.search(&search, b.now)
+    };
+    assert_eq!(found(&b, KEY, b"p"), (None, vec![a, c]));
+    assert_eq!(found(&b, b"elsewhere", b"p"), (None, vec![]));
+    assert_eq!(found(&b, KEY, b"d"), (None, vec![]));
+    assert_eq!((b.queue.held_by_children(), b.queue.parked()), (1, 0));
+    for id in ["a", "b", "c"] {
+        b.cancel(id);
+    }
+    tell(&mut b);
+    assert_eq!(found(&b, KEY, b"p"), (None, vec![]));
 }
