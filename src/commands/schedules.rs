@@ -15,11 +15,13 @@ use dq_queue::schedule::Schedule;
 /// The description of the command, for the server and for COMMAND DOCS.
 ///
 /// A listing must work on a replica and for a user who may only read, so for the server this is a
-/// command that reads. What the server checks before a command that writes, [`change`] checks itself.
+/// command that reads. What the server checks before a command that writes, [`change`] checks itself,
+/// but that no script may write that has promised not to: only the server knows that. It refuses all
+/// that may replicate in such a script, a listing as well, as it does for PFCOUNT.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.SCHEDULES",
     handler: run,
-    flags: "readonly",
+    flags: "readonly may-replicate",
     arity: -2,
     keys: Keys::First,
     access: Access::Read,

@@ -3,7 +3,11 @@
 import pytest
 
 from tests.harness.replies import Manual, Queue
+from tests.harness.verbs import KEYS, WRITES
 from tests.harness.wire import NULL_ARRAY, Error
+
+# Calls that write of verbs that else only read.
+CHANGES = [("SCHEDULES", "k", "PAUSE", "n"), ("SCHEDULES", "k", "RESUME", "n")]
 
 # Calls without effect on a queue with one delayed and one running message.
 IDLE = [
@@ -126,6 +130,30 @@ def test_every_command_works_in_a_script_and_send_in_a_function(server):
     assert w.ok("FCALL", "send", 1, "new", "payload")
     assert w.ok("DQ.LEN", "new") == 1
     w.ok("FUNCTION", "FLUSH")
+
+
+def of_script(call):
+    return "return redis.call(%s)" % ", ".join(f"'{a}'" for a in call)
+
+
+@pytest.mark.parametrize("call", [c for c, _ in KEYS if c[0] in WRITES] + CHANGES, ids=str)
+def test_a_script_that_may_not_write_can_call_nothing_that_writes(server, call):
+    w = server.wire(2)
+    w.ok("DQ.SEND", "k", "p")
+    w.ok("DQ.SCHEDULE", "k", "n", "EVERY", 100_000_000, "PAYLOAD", "p")
+    before = w.ok("DQ.SCHEDULES", "k"), w.ok("DUMP", "k")
+    script = of_script((f"DQ.{call[0]}", *call[1:]))
+    for words in ("EVAL_RO", script), ("EVAL", "#!lua flags=no-writes\n" + script):
+        reply = w.call(*words, 0)
+        assert isinstance(reply, Error) and "Write commands are not allowed" in reply, reply
+    assert (w.ok("DQ.SCHEDULES", "k"), w.ok("DUMP", "k")) == before
+
+
+@pytest.mark.parametrize("call", CHANGES, ids=str)
+def test_what_only_writes_with_some_words_works_in_a_script_that_may_write(server, call):
+    w = server.wire(2)
+    w.ok("DQ.SCHEDULE", "k", "n", "EVERY", 100_000_000, "PAYLOAD", "p")
+    assert w.ok("EVAL", of_script((f"DQ.{call[0]}", *call[1:])), 0) == 1
 
 
 def test_commands_of_a_transaction_take_effect_one_after_the_other(server, key):
