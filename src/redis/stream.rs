@@ -273,7 +273,14 @@ impl Stream<'_> {
         added
     }
 
-    /// Removes the oldest entries until `len` are left. Returns how many it removed.
+    /// The number of entries. O(1).
+    pub fn len(&self) -> u64 {
+        // SAFETY: the key is open. Of a key that holds nothing it is 0.
+        unsafe { api!(RedisModule_ValueLength(self.key)) as u64 }
+    }
+
+    /// Removes the oldest entries until `len` are left. Returns how many it removed. The server walks
+    /// twice over what was removed of the oldest node before, which may be a hundred entries.
     pub fn trim(&mut self, len: u64) -> u64 {
         let len = i64::try_from(len).unwrap_or(i64::MAX);
         // SAFETY: the key is open for writing.

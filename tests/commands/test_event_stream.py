@@ -137,6 +137,22 @@ def test_it_is_trimmed_exactly(q, r, stream):
     assert (info["events"], info["eventslen"], info["events-error"]) == (stream, 7, None)
 
 
+def test_of_a_long_stream_many_entries_are_removed_at_a_time(q, r, stream):
+    q.do("ALTER", "EVENTSLEN", 4096)
+    q.do("MSEND", 2048, *range(2048))
+    assert r.xlen(stream) == 4096
+    lengths = []
+    for n in range(40):
+        q.do("MSEND", 1, n)
+        lengths.append(r.xlen(stream))
+    assert lengths == [4065 + 2 * (n % 16) for n in range(40)]
+    newest = [fields[b"id"] for _, fields in r.xrevrange(stream, count=1)]
+    assert newest == [q.do("LIST", "ready", "COUNT", 1, "REV", "IDS")[1][0]]
+    q.do("ALTER", "EVENTSLEN", 4095)
+    q.do("MSEND", 20, *range(20))
+    assert r.xlen(stream) == 4095
+
+
 def test_the_default_length(q):
     assert q.info()["eventslen"] == 10_000
     assert "EVENTSLEN" in q.fails("ALTER", "EVENTSLEN", 0)
