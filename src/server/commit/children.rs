@@ -64,14 +64,14 @@ pub fn deliver(
             continue;
         };
         aftermath.tell_from(ctx, depth + 1);
-        others.streams.extend(aftermath.take_streams());
-        if let Some(more) = aftermath.others.take() {
-            others.queues.extend(more.queues);
-            others.ended.extend(more.ended);
+        if let Some(rest) = aftermath.rest.take() {
+            others.streams.extend(rest.others.streams);
+            others.queues.extend(rest.others.queues);
+            others.ended.extend(rest.others.ended);
+            let ended = rest.ended.into_iter();
+            let ended = ended.map(|ending| (OwnedName::new(&key), ending));
+            others.ended.extend(ended);
         }
-        let ended = std::mem::take(&mut aftermath.ended).into_iter();
-        let ended = ended.map(|ending| (OwnedName::new(&key), ending));
-        others.ended.extend(ended);
         let happened = aftermath.happened;
         others.queues.push((OwnedName::new(&key), happened));
     }

@@ -55,18 +55,24 @@ pub struct Slot<'c> {
     opened: KeyWrite<'c>,
     key: Name<'c>,
     happened: Happened,
-    ended: Vec<Ending>,
-    outbox: Option<Box<Outbox>>,
+    rest: Option<Box<Rest>>,
 }
 
 /// What is to be published once the keys of a change are closed.
 pub struct Aftermath<'c> {
     key: Name<'c>,
     happened: Happened,
+    rest: Option<Box<Rest>>,
+}
+
+/// What a change leaves beside events. Most changes leave nothing.
+#[derive(Default)]
+struct Rest {
+    /// The ends of messages that clients wait for.
     ended: Vec<Ending>,
-    outbox: Option<Box<Outbox>>,
+    outbox: Option<Outbox>,
     /// What has happened in other keys because of it.
-    others: Option<Box<Others>>,
+    others: Others,
 }
 
 /// Opens a key, runs `apply` to change the queue in it, and closes the key. Then it publishes
@@ -98,16 +104,13 @@ pub fn change_silently<'c, R>(
         opened: ctx.open_write(key)?,
         key,
         happened: Happened::default(),
-        ended: Vec::new(),
-        outbox: None,
+        rest: None,
     };
     let result = apply(&mut slot);
     let aftermath = Aftermath {
         key,
         happened: slot.happened,
-        ended: std::mem::take(&mut slot.ended),
-        outbox: slot.outbox.take(),
-        others: None,
+        rest: slot.rest.take(),
     };
     // The key is closed at the end of this block.
     Ok((result, aftermath))
@@ -144,16 +147,13 @@ impl Slot<'_> {
             changed,
             visible,
             happened,
-            endings,
             told,
         } = queue.take_effects();
         let is_replay = matches!(replication, Replication::Replayed | Replication::Restored);
-        if let Some(told) = told {
+        if let Some(mut told) = told {
+            let endings = std::mem::take(&mut told.endings);
             let outbox = Outbox::of(ctx, key, queue, *told, moment, is_replay);
-            match (&mut self.outbox, outbox) {
-                (Some(earlier), Some(outbox)) => earlier.add(outbox),
-                (earlier, outbox) => *earlier = earlier.take().or(outbox.map(Box::new)),
-            }
+            self.rest.get_or_insert_default().add(endings, outbox);
         }
         if let Replication::Entry(entry) = &replication {
             if entry.before.cut > 0 {
@@ -182,7 +182,18 @@ impl Slot<'_> {
         }
         schedule(ctx, key, queue, moment, is_replay);
         self.happened.add(happened);
+    }
+}
+
+impl Rest {
+    /// Adds what one change of the queue in the key leaves.
+    #[cold]
+    fn add(&mut self, endings: Vec<Ending>, outbox: Option<Outbox>) {
         self.ended.extend(endings);
+        match (&mut self.outbox, outbox) {
+            (Some(earlier), Some(outbox)) => earlier.add(outbox),
+            (earlier, outbox) => *earlier = earlier.take().or(outbox),
+        }
     }
 }
 
@@ -238,7 +249,7 @@ impl Aftermath<'_> {
     /// Like [`Aftermath::tell`], for a change that another one has led to, at this depth.
     #[inline]
     fn tell_from(&mut self, ctx: &mut Context, depth: usize) {
-        if self.outbox.is_some() {
+        if self.rest.is_some() {
             self.append(ctx);
             self.deliver_from(ctx, depth);
         }
@@ -246,14 +257,13 @@ impl Aftermath<'_> {
 
     /// Adds to the event stream. A replay does so between the changes of two queues.
     pub fn append(&mut self, ctx: &mut Context) {
-        let entries = self
-            .outbox
-            .as_mut()
-            .and_then(|outbox| outbox.entries.take());
+        let Some(rest) = &mut self.rest else {
+            return;
+        };
+        let outbox = rest.outbox.as_mut();
+        let entries = outbox.and_then(|outbox| outbox.entries.take());
         let appended = entries.and_then(|entries| entries.append(ctx, self.key));
-        if let Some(appended) = appended {
-            self.others.get_or_insert_default().streams.push(appended);
-        }
+        rest.others.streams.extend(appended);
     }
 
     /// Tells parents of their children, sends dead messages to another queue, and replicates what
@@ -263,15 +273,17 @@ impl Aftermath<'_> {
     }
 
     fn deliver_from(&mut self, ctx: &mut Context, depth: usize) {
-        let Some(outbox) = self.outbox.take() else {
+        let Some(rest) = &mut self.rest else {
+            return;
+        };
+        let Some(outbox) = rest.outbox.take() else {
             return;
         };
         if !outbox.children.is_empty() {
-            let others = self.others.get_or_insert_default();
-            children::deliver(ctx, self.key, outbox.children, depth, others);
+            children::deliver(ctx, self.key, outbox.children, depth, &mut rest.others);
         }
         if let Some(letters) = outbox.letters {
-            letters.deliver(ctx, self.key, self.others.get_or_insert_default());
+            letters.deliver(ctx, self.key, &mut rest.others);
         }
         if outbox.began_to_collect {
             ctx.replicate_collected();
@@ -280,9 +292,8 @@ impl Aftermath<'_> {
 
     /// Takes out what was done to streams.
     fn take_streams(&mut self) -> Vec<Appended> {
-        let others = self.others.as_mut();
-        others
-            .map(|others| std::mem::take(&mut others.streams))
+        let rest = self.rest.as_mut();
+        rest.map(|rest| std::mem::take(&mut rest.others.streams))
             .unwrap_or_default()
     }
 
@@ -292,16 +303,20 @@ impl Aftermath<'_> {
         if !self.happened.is_empty() && ctx.wants_events() {
             notify(ctx, self.key, self.happened);
         }
-        if let Some(others) = &self.others {
-            publish_others(ctx, others);
-        }
-        for ending in self.ended {
-            blocked_wait::answer(ctx, self.key, ending);
+        if let Some(rest) = self.rest {
+            publish_rest(ctx, self.key, *rest);
         }
     }
 }
 
 #[cold]
+fn publish_rest(ctx: &mut Context, key: Name<'_>, rest: Rest) {
+    publish_others(ctx, &rest.others);
+    for ending in rest.ended {
+        blocked_wait::answer(ctx, key, ending);
+    }
+}
+
 fn publish_others(ctx: &mut Context, others: &Others) {
     for (key, happened) in &others.queues {
         if ctx.wants_events() {

@@ -109,15 +109,15 @@ impl ReadyLine {
     }
 
     /// The first position; with `no_ack` the first one of a group whose breaker is not
-    /// half-open, and of a hidden group only if `hidden` is set.
+    /// half-open, and of a hidden group only if `hidden` says so.
     #[inline]
-    pub fn first(&self, no_ack: bool, hidden: bool) -> Option<Position> {
+    pub fn first(&self, no_ack: bool, hidden: impl FnOnce() -> bool) -> Option<Position> {
         let steady = self.steady.first().map(|(key, ())| key);
         if (self.half_open.is_empty() || no_ack) && self.hidden.is_empty() {
             return steady;
         }
         let half_open = self.half_open.first().filter(|_| !no_ack);
-        let hidden = self.hidden.first().filter(|_| hidden);
+        let hidden = self.hidden.first().filter(|_| hidden());
         let others = half_open.into_iter().chain(hidden).map(|(key, ())| key);
         steady.into_iter().chain(others).min()
     }

@@ -69,15 +69,16 @@ pub struct Effects {
     pub visible: bool,
     /// The kinds of events that happened.
     pub happened: Happened,
-    /// The ends of messages that clients wait for.
-    pub endings: Vec<Ending>,
-    /// What other keys are to be told, if anything.
+    /// What clients that wait and other keys are to be told, if anything.
     pub told: Option<Box<Told>>,
 }
 
-/// What other keys are to be told of an operation on a queue.
+/// What clients that wait, and other keys, are to be told of an operation on a queue. Of most
+/// operations it is nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Told {
+    /// The ends of messages that clients wait for.
+    pub endings: Vec<Ending>,
     /// Dead messages that are to go to another queue (DEADTO). A replay drops them: what
     /// became of them follows in log entries of its own.
     pub moving: Vec<Seq>,
@@ -90,7 +91,7 @@ pub struct Told {
 }
 
 impl Effects {
-    /// What other keys are to be told, to add to it.
+    /// What is to be told, to add to it.
     pub fn told_mut(&mut self) -> &mut Told {
         self.told.get_or_insert_default()
     }

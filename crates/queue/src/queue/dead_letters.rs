@@ -59,7 +59,10 @@ impl Queue {
     /// Whether the last change has left something to tell other keys.
     #[inline]
     pub fn tells(&self) -> bool {
-        self.effects.told.is_some()
+        let told = self.effects.told.as_ref();
+        told.is_some_and(|told| {
+            !told.moving.is_empty() || !told.transitions.is_empty() || !told.children.is_empty()
+        })
     }
 
     /// The messages with these numbers that are still dead, as they go to another queue from the

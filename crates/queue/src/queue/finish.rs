@@ -318,7 +318,10 @@ impl Queue {
             StoredState::Cancelled => (State::Cancelled, None),
             _ => (State::Dead, texts.and_then(|n| n.error.clone())),
         };
-        self.effects.endings.push(Ending { id, end: Some(end) });
+        self.effects
+            .told_mut()
+            .endings
+            .push(Ending { id, end: Some(end) });
     }
 
     /// Tells those who wait for this message that it is no more.
@@ -329,7 +332,10 @@ impl Queue {
         if let Some(message) = self.store.get(seq) {
             let id = self.id_of(seq, message).to_box();
             if self.watched.remove(&id) {
-                self.effects.endings.push(Ending { id, end: None });
+                self.effects
+                    .told_mut()
+                    .endings
+                    .push(Ending { id, end: None });
             }
         }
     }

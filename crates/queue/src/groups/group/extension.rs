@@ -94,7 +94,9 @@ impl GroupExtension {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        // What most extensions are there for comes first.
+        self.batches.is_empty()
+            && self.records.is_empty()
             && self.holds.is_empty()
             && self.paused_until.is_none()
             && self.settings.is_none()
@@ -105,6 +107,5 @@ impl GroupExtension {
             && self.held == 0
             && self.wake.is_none()
             && self.further.is_empty()
-            && self.batches.is_empty()
     }
 }

@@ -211,6 +211,11 @@ impl Group {
         }
     }
 
+    /// Sets its position in the ready line, where none is expected.
+    pub(crate) fn set_line(&mut self, line: Option<Position>) {
+        self.spot = line.map_or(Spot::Nowhere, Spot::in_line);
+    }
+
     /// Takes the group out of the ready line and returns the position that it had.
     /// Expected positions stay.
     pub(crate) fn leave_line(&mut self, ix: GroupIx) -> Option<Position> {

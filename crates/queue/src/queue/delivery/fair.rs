@@ -52,27 +52,37 @@ impl Queue {
     }
 
     /// Adds a position to the ready line.
-    #[inline]
+    #[inline(always)]
     pub(in crate::queue) fn line_insert(&mut self, key: Position, kind: Kind) {
         self.ready_line.insert(key, kind);
         if self.fair.is_some() {
-            self.start_fairly(key.group);
-            let key = self.fair_key(key);
-            if let Some(fair) = self.fair.as_deref_mut() {
-                fair.insert(key, kind);
-            }
+            self.fair_line_insert(key, kind);
+        }
+    }
+
+    #[cold]
+    fn fair_line_insert(&mut self, key: Position, kind: Kind) {
+        self.start_fairly(key.group);
+        let key = self.fair_key(key);
+        if let Some(fair) = self.fair.as_deref_mut() {
+            fair.insert(key, kind);
         }
     }
 
     /// Removes a position from the ready line.
-    #[inline]
+    #[inline(always)]
     pub(in crate::queue) fn line_remove(&mut self, key: &Position) {
         self.ready_line.remove(key);
         if self.fair.is_some() {
-            let key = self.fair_key(*key);
-            if let Some(fair) = self.fair.as_deref_mut() {
-                fair.remove(&key);
-            }
+            self.fair_line_remove(key);
+        }
+    }
+
+    #[cold]
+    fn fair_line_remove(&mut self, key: &Position) {
+        let key = self.fair_key(*key);
+        if let Some(fair) = self.fair.as_deref_mut() {
+            fair.remove(&key);
         }
     }
 

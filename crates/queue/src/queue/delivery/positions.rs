@@ -13,6 +13,7 @@ use crate::index::order_key::OrderKey;
 use crate::index::ready_line::{Join, Position, Positions};
 use crate::message::state::StoredState;
 use crate::op::Happened;
+use crate::queue::ops::round::MOST_PASSED;
 use crate::queue::Queue;
 use crate::settings::OnRetry;
 use crate::{GroupIx, Millis, NEVER};
@@ -178,6 +179,9 @@ impl Queue {
         let Some(group) = self.groups.get_mut(ix) else {
             return;
         };
+        if expected.is_empty() && !group.is_expected() {
+            return group.set_line(line);
+        }
         let before: Positions = group.expected(ix).collect();
         group.set_positions(line, &expected);
         if before == expected {
@@ -331,11 +335,12 @@ impl Queue {
     }
 
     /// The first position of the ready line for a FETCH with or without NOACK.
+    #[inline]
     pub(in crate::queue) fn first_in_line(&self, no_ack: bool, now: Millis) -> Option<Position> {
-        let hidden = self.lets_out(GroupIx::NONE, no_ack, now);
+        let hidden = || self.lets_out(GroupIx::NONE, no_ack, now);
         match self.fair.as_deref() {
             None => self.ready_line.first(no_ack, hidden),
-            Some(fair) => fair.first(no_ack, hidden).map(|key| key.position),
+            Some(fair) => fair.first(no_ack, hidden()).map(|key| key.position),
         }
     }
 
@@ -350,8 +355,16 @@ impl Queue {
     /// Before events are all processed, a group may be able to give without having
     /// joined the ready line. This puts in those that would be first in it, for a
     /// FETCH with or without NOACK.
+    ///
+    /// Where groups wait for limits with names it may be that none of very many gets into the
+    /// ready line. Then the timer goes on with them.
     pub(in crate::queue) fn admit_first(&mut self, now: Millis, no_ack: bool) {
+        let mut admitted = 0;
         while let Some(key) = self.expected.first(now) {
+            if admitted == MOST_PASSED && self.limits.is_some() {
+                return;
+            }
+            admitted += 1;
             let first = self.first_in_line(no_ack, now);
             // By usage, a group that joins may go before all others.
             if self.fair.is_none() && first.is_some_and(|first| first < key) {

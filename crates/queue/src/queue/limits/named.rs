@@ -70,7 +70,12 @@ impl Queue {
     }
 
     /// In which part of the ready line a group stands.
+    #[inline]
     pub(in crate::queue) fn kind_of(&self, ix: GroupIx, now: Millis) -> Kind {
+        // Only messages with limits have hidden groups.
+        if self.limits.is_none() && self.settings.breaker.is_none() {
+            return Kind::Steady;
+        }
         match self.groups.get(ix) {
             Some(group) if group.is_hidden() => Kind::Hidden,
             _ if self.lets(ix, now) == Lets::Probe => Kind::HalfOpen,

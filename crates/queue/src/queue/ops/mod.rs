@@ -16,7 +16,7 @@ mod pause;
 pub(super) mod redrive;
 mod reschedule;
 mod resume;
-mod round;
+pub(super) mod round;
 mod schedule;
 pub(super) mod send;
 mod touch;

@@ -24,7 +24,7 @@ pub(super) struct Round<'a> {
 /// not hold the server. The timer processes the others.
 const MOST_EXPIRED: u64 = 1024;
 /// Maximum number of groups that one FETCH sends to wait for a limit. The next one goes on.
-pub(super) const MOST_PASSED: u64 = 1024;
+pub(in crate::queue) const MOST_PASSED: u64 = 1024;
 /// Maximum number of deliveries for which room is allocated in advance.
 const MOST_RESERVED: u64 = 127;
 impl Round<'_> {

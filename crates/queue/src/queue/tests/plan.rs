@@ -187,7 +187,7 @@ fn those_who_wait_for_a_message_are_told_in_the_slice_that_removes_it() {
     for told in [&ids[..2], &ids[2..]] {
         b.queue.take_effects();
         assert_eq!(slice(&mut b, &mut plan), Some(2));
-        let endings = b.queue.take_effects().endings;
+        let endings = b.queue.take_effects().told.unwrap_or_default().endings;
         let seen: Vec<_> = endings.iter().map(|e| (&*e.id, e.end.is_none())).collect();
         let expected: Vec<_> = told.iter().map(|id| (id.as_bytes(), true)).collect();
         assert_eq!(seen, expected);

@@ -10,7 +10,7 @@ use crate::named_limits::LimitRule;
 use crate::op::{Done, DueTime, Fetch, NackKind, Op, Send};
 use crate::queue::rebuild::validate;
 use crate::settings::{Changes, OnDead, OnRetry, Rate, Settings};
-use crate::{Millis, Seq};
+use crate::{Millis, Moment, Seq};
 
 /// A rule with these windows.
 fn rule(concurrency: u64, rates: &[(u64, Millis)]) -> LimitRule {
@@ -366,4 +366,27 @@ fn a_failed_message_that_is_due_again_waits_for_its_own_limits() {
     let mut given = seqs(&f.most(9));
     given.sort_unstable();
     assert_eq!(given, [failed, other]);
+}
+
+#[test]
+fn one_fetch_looks_at_some_of_very_many_groups_that_fall_due_behind_a_full_limit() {
+    let mut f = fixture(&[("a", rule(1, &[]))]);
+    f.limited(&["a"], 1);
+    assert_eq!(f.most(9).len(), 1);
+    for n in 0..1100 {
+        f.send(Send {
+            due: DueTime::After(10),
+            ..limited(Some(&n.to_string()), &["a"], 1)
+        });
+    }
+    f.now += 10;
+    let moment = Moment::at_ms(f.now);
+    let left = |f: &Fixture| f.queue.expected.by(f.now).count();
+    for expected in [1100, 76, 0] {
+        assert_eq!(left(&f), expected);
+        let done = f.queue.apply(&Op::fetch(Fetch::one()), moment).unwrap();
+        assert!(matches!(done, Done::Fetched(given) if given.is_empty()));
+    }
+    f.wait(0);
+    validate(&f.queue).unwrap();
 }
