@@ -357,7 +357,10 @@ def test_find_finds_the_children_of_a_parent(q, other):
         child(other, q, id, parent=parent)
     child(other, q, "d", "ONDEAD", "GO", "DELAY", 50)
     other.send("x", "ID", "e")
-    find = lambda state, *words: other.do("FIND", state, "PARENT", *words, "IDS")
+
+    def find(state, *words):
+        return other.do("FIND", state, "PARENT", *words, "IDS")
+
     assert find("ready", q.key, "p") == [b"0", [b"a", b"c"]]
     assert find("delayed", q.key, "p", "COUNT", 1) == [b"0", [b"d"]]
     assert find("ready", other.key, "p") == find("ready", q.key, "nobody") == [b"0", []]
@@ -369,7 +372,9 @@ def test_find_finds_the_children_of_a_parent(q, other):
 
 
 def test_info_tells_what_held_messages_wait_for(q):
-    figures = lambda: tuple(q.info()[name] for name in ("held", "parents", "parked"))
+    def figures():
+        return tuple(q.info()[name] for name in ("held", "parents", "parked"))
+
     q.send("x", "ID", "m", "BATCH", "b")
     q.send("x", "ID", "p", "AFTER", "b", "CHILDREN", 1, "PARK")
     q.send("x", "ID", "s", "PARK")
