@@ -27,7 +27,6 @@ RULES = {
     r"\basynccontextmanager\b": "contextmanager",
     r"\baclose\b": "close",
     r"\bdqueue\._async\b": "dqueue._sync",
-    r"\bdqueue\.asyncio import\b": "dqueue import",
     r"\bseveral tasks\b": "several threads",
     # The lines that were left out must not leave gaps.
     r"\n{3,}(?= )": "\n\n",
