@@ -20,7 +20,7 @@ cp -r clients/node/src clients/node/bench clients/node/package.json clients/node
 server=$(mktemp -d)
 redis-server --port "$DQ_PORT" --save '' --dir "$server" --loadmodule "${DQ_MODULE:-$TARGET/release/libdq.so}" --daemonize yes --pidfile "$server/dq" >/dev/null
 redis-server --port "$REDIS_PORT" --save '' --dir "$server" --daemonize yes --pidfile "$server/redis" >/dev/null
-trap 'kill "$(cat "$server/dq")" "$(cat "$server/redis")"; rm -rf "$server"' EXIT
+trap 'kill "$(cat "$server/dq")" "$(cat "$server/redis")"; sleep 1; rm -rf "$server"' EXIT
 
 cd "$PLACE"
 for _ in $(seq "$ROUNDS"); do

@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../../.."
 
 readonly ROOT=$PWD SUITE=$PWD/clients/node/suite TARGET=${CARGO_TARGET_DIR:-$PWD/target}
-readonly SOURCE=${BULLMQ_SOURCE:-https://github.com/taskforcesh/bullmq} PORT=${BULLMQ_PORT:-7989}
+readonly SOURCE=${BULLMQ_SOURCE:-https://github.com/taskforcesh/bullmq} PORT=6379
 # Timers are replaced in these files, so the queues follow the time of the process.
 readonly TIMED=(job_scheduler job_scheduler_stress metrics)
 versions=("$@")
@@ -51,11 +51,13 @@ fetch() {
 }
 
 [ -n "${DQ_NODE_CLIENT:-}" ] || client
+# The tests of sandboxed processors connect to this port, whatever they are told.
+! (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null || { say "port $PORT is in use"; exit 1; }
 server=$(mktemp -d)
 redis-server --port "$PORT" --save '' --dir "$server" --loadmodule "${DQ_MODULE:-$TARGET/release/libdq.so}" --daemonize yes --pidfile "$server/pid" --logfile "$server/log" >/dev/null
-trap 'kill "$(cat "$server/pid")"; rm -rf "$server"' EXIT
+trap 'kill "$(cat "$server/pid")"; sleep 1; rm -rf "$server"' EXIT
 
-export DQ_TEST_URL=redis://127.0.0.1:$PORT REDIS_HOST=redis://127.0.0.1:$PORT DQ_NODE_CLIENT=${DQ_NODE_CLIENT:-$TARGET/node-client}
+export DQ_TEST_URL=redis://127.0.0.1:$PORT REDIS_HOST=127.0.0.1 DQ_NODE_CLIENT=${DQ_NODE_CLIENT:-$TARGET/node-client}
 status=0
 for version in "${versions[@]}"; do
     place=$TARGET/bullmq-suite/$version

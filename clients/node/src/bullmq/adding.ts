@@ -4,6 +4,7 @@ import type { JobJson, ParentKeyOpts } from 'bullmq';
 
 import { text } from '../replies.js';
 import type { Word } from '../words.js';
+import { adopt } from './adopting.js';
 import { dueWords, lineOf, payloadOf, sendWords } from './job.js';
 import { joining } from './late.js';
 import type { Making } from './making.js';
@@ -89,6 +90,7 @@ export class Adding {
     } else {
       sent = await this.place.dq('SEND', ...this.words(job, id));
     }
+    if (sent === null && job.parent?.id) await adopt(this.place, id, job);
     if (sent === null) await this.making.publish('duplicated', 'jobId', id);
     return id;
   }

@@ -8,14 +8,14 @@ import { type Seen, jobSeen, payloadOf, seen, sendWords } from './job.js';
 import { lateKey } from './late.js';
 import { type Place, callAt } from './place.js';
 
-/** Makes a job that is there a child of a parent that was just sent, or has the parent wait for one less if it has ended. */
+/** Makes a job that is there a child of a parent that waits for it, or has the parent wait for one less if it has ended. */
 export async function adopt(place: Place, id: string, job: JobJson): Promise<void> {
   const { queueKey: key, id: parentId = '' } = job.parent!;
   const found = seen(await place.dq('GET', id));
   if (!found) return;
   const known = jobSeen(found);
   const parentKey = `${key}:${parentId}`;
-  if (known.parentKey === parentKey) return;
+  if (known.parentKey === parentKey && found.state !== 'finished') return;
   const commands: Word[][] = [['SADD', lateKey(parentKey), `${place.key}\n${id}`]];
   if (found.state === 'finished') {
     const parent = seen(await callAt(place.server, key, 'DQ.GET', key, parentId));
@@ -23,7 +23,7 @@ export async function adopt(place: Place, id: string, job: JobJson): Promise<voi
   } else if (known.parentKey === undefined && found.state !== 'running' && found.state !== 'dead') {
     commands.push(sentAnew(place.key, found, { ...known, parent: job.parent, parentKey }, found.children?.total ?? 0));
   } else {
-    throw failure(OTHER_PARENT, known.parentKey ?? parentKey, 'addJob');
+    throw failure(OTHER_PARENT, parentKey, 'addJob');
   }
   await place.together(commands, [place.key, key, lateKey(parentKey)]);
 }

@@ -66,7 +66,7 @@ export class DqQueueBackend extends Base implements IQueueBackend {
     await this.working.again(job.id!, state, opts);
   }
 
-  async retryFinishedJobs(state: 'failed' | 'completed' = 'failed', count = 1000, before = Date.now()): Promise<number> {
+  async retryFinishedJobs(state: 'failed' | 'completed' = 'failed', count = 1000, before?: number): Promise<number> {
     return this.removing.again(state === 'failed' ? 'dead' : 'finished', count, before, (found) => this.working.again(text(found.id), state, {}));
   }
 

@@ -103,7 +103,10 @@ export class Base extends EventEmitter {
     if (this.place.name) await this.making.make();
     if (this.use.working) this.place.clock?.start();
     if (this.use.working) await this.waiting.connect();
-    if (this.use.blocking) await this.making.tell();
+    if (this.use.blocking) {
+      await this.making.tell();
+      await this.events.open(this.clientName(':qe'));
+    }
     this.emit('ready');
   }
 

@@ -27,6 +27,8 @@ export class Events {
   #name = '';
   /** Jobs that were released and are not ready yet. */
   readonly #released = new Set<string>();
+  /** Jobs that a worker has given back, or lost. */
+  readonly #back = new Set<string>();
 
   constructor(
     readonly place: Place,
@@ -46,6 +48,12 @@ export class Events {
     if (this.#name) await connection.call(['CLIENT', 'SETNAME', this.#name]);
     if (this.#closed) connection.close();
     return (this.#connection = connection);
+  }
+
+  /** Connects under a name, so that the reader can be seen. */
+  async open(name: string): Promise<void> {
+    this.#name = name;
+    await this.#connect();
   }
 
   async name(name: string): Promise<void> {
@@ -120,17 +128,20 @@ export class Events {
       case 'ready':
         // It was told with the release.
         if (this.#released.delete(of.id ?? '')) return [];
-        return [['event', 'waiting', ...jobId, ...(Number(of.attempt ?? 0) > 0 ? ['prev', 'active'] : [])]];
+        return [['event', 'waiting', ...jobId, ...(this.#back.delete(of.id ?? '') ? ['prev', 'active'] : [])]];
       case 'delivered':
         return [['event', 'active', ...jobId, 'prev', 'waiting']];
       case 'acked':
         // Who leaves no record has told the result itself.
         return found?.state === 'finished' ? [['event', 'completed', ...jobId, 'returnvalue', found.result ?? 'null', 'prev', 'active']] : [];
       case 'nacked':
+        this.#back.add(of.id ?? '');
         return of.delay ? [['event', 'delayed', ...jobId, 'delay', due]] : [];
       case 'timeout':
+        this.#back.add(of.id ?? '');
         return [['event', 'stalled', ...jobId]];
       case 'dead':
+        this.#back.delete(of.id ?? '');
         return found?.state === 'dead' ? failed(found, of.reason ?? '') : [];
       case 'rescheduled':
         return of.delay ? [['event', 'delayed', ...jobId, 'delay', due]] : [];

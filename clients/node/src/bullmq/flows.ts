@@ -86,7 +86,9 @@ export class Flows {
     }
     try {
       const replies = (await [...places.values()][0]?.together(commands, [...places.keys(), ...keys])) ?? [];
-      for (const { at, place, id, job } of sent) if (replies[at] === null && job.parent) await adopt(place, id, job);
+      // A parent that was there already goes on with the children that it has.
+      const there = new Set(sent.filter(({ at }) => replies[at] === null).map(({ place, id }) => place.of(id)));
+      for (const { place, id, job } of sent) if (there.has(place.of(id)) && job.parentKey && !there.has(job.parentKey)) await adopt(place, id, job);
       return results;
     } catch (error) {
       return results.map(() => [error as Error, 0]);

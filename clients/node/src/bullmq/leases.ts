@@ -31,6 +31,11 @@ export class Leases {
     return this.#held.get(id);
   }
 
+  /** Whether no job runs here. */
+  get none(): boolean {
+    return this.#held.size === 0;
+  }
+
   drop(id: string): void {
     this.#held.delete(id);
   }

@@ -189,8 +189,8 @@ export class Removing {
   }
 
   /** Runs up to `count` jobs again that have ended before a time. Returns 1 if there are more. */
-  async again(state: 'finished' | 'dead', count: number, before: number, one: (found: Seen) => Promise<void>): Promise<number> {
-    const found = await this.#page(state, ['UNTIL', String(before + 1), 'COUNT', '1000'], count);
+  async again(state: 'finished' | 'dead', count: number, before: number | undefined, one: (found: Seen) => Promise<void>): Promise<number> {
+    const found = await this.#page(state, ['COUNT', '1000', ...(before === undefined ? [] : ['UNTIL', String(before + 1)])], count);
     for (const job of found) await one(job);
     return found.length === count ? 1 : 0;
   }

@@ -144,7 +144,7 @@ export class Working {
 
   async #after(taken: Taken | undefined, token: string): Promise<Next> {
     if (taken) return this.#given(taken, token);
-    await this.making.publish('drained');
+    if (this.leases.none) await this.making.publish('drained');
     return NONE;
   }
 
