@@ -275,7 +275,12 @@ func Children(n int) SendOption { return option{"CHILDREN", count(n)} }
 
 // Parent is the message of which a message is a child: the key of its queue, and its id. OnDead says what the death of the
 // child means for it: "HOLD" (the default) holds on, "GO" counts the child as ended, "DIE" makes the parent dead.
-func Parent(key, id string) SendOption { return option{"PARENT", key, id} }
+func Parent(key, id string) interface {
+	SendOption
+	FindOption
+} {
+	return option{"PARENT", key, id}
+}
 
 // Limits are the names of up to 8 limits that a message needs room in.
 func Limits(names ...string) SendOption {

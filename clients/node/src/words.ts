@@ -144,6 +144,8 @@ export interface Conditions {
   type?: string;
   group?: string;
   batch?: string;
+  /** The parent: the key of its queue, and its id. */
+  parent?: readonly [key: string, id: string];
   /** A header: its field and its value. */
   header?: readonly [field: string, value: string];
   /** A pattern of the last error. */

@@ -25,8 +25,9 @@ trait Inspection
     }
 
     /**
-     * DQ.FIND: yields the messages in a state to which all conditions apply: id, type, group, header => [field, value],
-     * error, payload, since, until. Options: rev, and count (how many are looked at in one round trip).
+     * DQ.FIND: yields the messages in a state to which all conditions apply: id, type, group, batch, parent => [key, id],
+     * header => [field, value], error, payload, since, until. Options: rev, and count (how many are looked at in one round
+     * trip).
      *
      * @return \Generator<array<string, mixed>>
      */

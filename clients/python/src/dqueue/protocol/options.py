@@ -122,6 +122,8 @@ class Conditions(TypedDict, total=False):
     """The group."""
     batch: str | None
     """The batch."""
+    parent: tuple[str, str] | None
+    """The parent: the key of its queue, and its id."""
     header: tuple[str, str | bytes] | None
     """A header: its field and its value."""
     error: str | None
