@@ -236,7 +236,7 @@ fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Command<'a>> {
             };
             for next in request.next {
                 match next.what {
-                    What::Send(send) => op.sends.push(*send),
+                    What::Send(send) => op.sends.push(send),
                     What::Signal(signal) => op.signals.push(signal),
                 }
             }

@@ -128,7 +128,7 @@ fn parts<'a>(
             sends: Vec::new(),
             signals: Vec::new(),
         },
-        [Vec::new(), Vec::new()],
+        Vec::new(),
     )];
     for (number, next) in request.next.into_iter().enumerate() {
         let Some(dest) = dest(next.key) else {
@@ -142,26 +142,26 @@ fn parts<'a>(
                 sends: Vec::new(),
                 signals: Vec::new(),
             };
-            ops.push((dest, nothing, [Vec::new(), Vec::new()]));
+            ops.push((dest, nothing, Vec::new()));
             ops.len() - 1
         });
-        if let Some((_, op, [of_sends, of_signals])) = ops.get_mut(at) {
+        if let Some((_, op, numbers)) = ops.get_mut(at) {
             match next.what {
                 What::Send(send) => {
-                    op.sends.push(*send);
-                    of_sends.push(number);
+                    numbers.insert(op.sends.len(), number);
+                    op.sends.push(send);
                 }
                 What::Signal(signal) => {
+                    numbers.push(number);
                     op.signals.push(signal);
-                    of_signals.push(number);
                 }
             }
         }
     }
-    let part = |(key, op, numbers): (_, _, [Vec<usize>; 2])| Part {
+    let part = |(key, op, numbers)| Part {
         key,
         op: Op::AckSend(op),
-        numbers: numbers.concat(),
+        numbers,
         begun: None,
     };
     ops.into_iter().map(part).collect()

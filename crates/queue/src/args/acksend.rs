@@ -37,7 +37,7 @@ pub struct Next<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum What<'a> {
     /// A message.
-    Send(Box<Send<'a>>),
+    Send(Send<'a>),
     /// A signal to a message.
     Signal(Signal<'a>),
 }
@@ -99,7 +99,7 @@ fn close<'a>(open: Option<(usize, &'a [u8], MessageOptions<'a>)>) -> Parsed<Opti
     let send = options.send(SmallVec::from_buf([payload]))?;
     Ok(Some(Next {
         key,
-        what: What::Send(Box::new(send)),
+        what: What::Send(send),
     }))
 }
 
@@ -128,9 +128,9 @@ mod tests {
                 due: DueTime::After(5),
                 ..Send::plain(b"NEXT")
             };
-            let expected = What::Send(Box::new(expected));
+            let expected = What::Send(expected);
             assert_eq!((first.key, &first.what), (2, &expected));
-            let plain = What::Send(Box::new(Send::plain(b"p")));
+            let plain = What::Send(Send::plain(b"p"));
             assert_eq!((second.key, &second.what), (11, &plain));
         });
     }
