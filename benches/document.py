@@ -75,13 +75,13 @@ median of three rounds or more, the first two of nine, beside the module before 
 | 10,000 schedules of one moment: until the last has fired | 69 ms | | 200 ms |
 | three EVERY 1: firings of those due | 100 % | | 99 % |
 | a connection with leases bound to it in 1,000 queues closes: until all are free | 11 ms | | 20 ms |
-| SEND, FETCH, ACK one at a time with EVENTS, CPU | 36.5 us | 17.8 us without | 2 x: **missed** by a little |
-| the same in pipelines of 64 | 19.7 us | 2.8 us without | 2 x: **missed** |
+| SEND, FETCH, ACK one at a time with EVENTS, CPU | 24.0 us | 17.5 us without | 2 x |
+| the same in pipelines of 64 | 7.2 us | 2.5 us without | 2 x: **missed** |
 | FETCH, ACK beside 100,000 full limits, CPU | 1.81 us | 1.68 us in an empty queue | 1.1 x |
 
 Each of the four events of a message is an entry of a stream, which alone costs 1.3 us in pipelines, where the message
-itself costs 2.8. The exact trimming to EVENTSLEN is two thirds of the rest: XADD with an exact MAXLEN takes 5.0 us,
-and 1.3 without.
+itself costs 2.5. Trimming by single entries would cost far more: XADD with an exact MAXLEN takes 5.0 us. So streams of
+4,096 entries and more are trimmed by 32 at least; with each entry by itself the two rows were 36.5 and 19.7 us.
 
 **Memory that has not been used.** Some hosts of virtual machines take the page tables of a machine back when it has not
 used its memory for some hundred milliseconds. Then each first use of a page costs 7 to 20 us, whichever program does it
