@@ -11,13 +11,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.harness.aof import commands, increments  # noqa: E402
 from tests.harness.replies import Queue  # noqa: E402
 from tests.harness.server import Server, wait_for  # noqa: E402
-from tests.harness.traffic import Traffic, batches, hand_back, rich  # noqa: E402
+from tests.harness.traffic import FAR, Traffic, batches, hand_back, rich, waiting  # noqa: E402
 from tests.harness.verbs import KEYS  # noqa: E402
 
 CORPUS = Path(__file__).parent / "corpus"
 # A chunk of a snapshot begins with its kind and whether it is the first.
 CHUNK_HEAD = 2
-# A log entry begins with its kind and version. The flags say whether it has steps of time, which come next.
+# A log entry begins with its kind and form. The flags say whether it has steps of time, which come next.
 KIND_BITS = 5
 FLAGS = 8
 STEPS = 1
@@ -71,7 +71,7 @@ def chunks(data: bytes) -> list:
 
 
 def has_steps(record: bytes) -> bool:
-    """Whether a log entry of the first version has steps of time, and nothing else before them."""
+    """Whether a log entry of the first form has steps of time, and nothing else before them."""
     return len(record) > FLAGS + 1 and record[0] >> KIND_BITS == 1 and record[FLAGS] & 3 == STEPS
 
 
@@ -103,6 +103,7 @@ def main() -> None:
         lambda c: Traffic(c, "q", 2, "CLOCK", "MANUAL", "MAXLEN", 20).run(60),
         lambda c: c.execute_command("DQ.CREATE", "q"),
         later,
+        lambda c: waiting(rich(c, "q"), FAR),
     ]
     hostile = b""
     for number, work in enumerate(works):

@@ -7,7 +7,7 @@ import sys
 from tests.golden import FOLDER, KEYS, describe
 from tests.harness.replies import Queue
 from tests.harness.server import Server, wait_for
-from tests.harness.traffic import FAR, Traffic, rich
+from tests.harness.traffic import FAR, Traffic, rich, waiting
 
 # Nothing in the files may fall due as long as they are to load.
 CENTURIES = 10**13
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def write(server, folder, name) -> None:
-    """The log of one kind. The one with a preamble has records after it; the other is that of the dumps."""
+    """The log of one kind. The one with a preamble has entries after it; the other is that of the dumps."""
     client = server.client()
     if name == "preamble":
         fill(server)
@@ -51,8 +51,8 @@ def write(server, folder, name) -> None:
 
 def fill(server) -> None:
     client = server.client()
-    rich(client, "manual", "MANUAL")
-    rich(client, "server", "SERVER", CENTURIES)
+    waiting(rich(client, "manual", "MANUAL"), FAR)
+    waiting(rich(client, "server", "SERVER", CENTURIES), CENTURIES)
     Traffic(client, "traffic", 4, "CLOCK", "MANUAL", "RETAIN", 5000, "DEDUP", 900, "MAXLEN", 60).run(200)
     # The ids that are made from here on have another salt than those that are there.
     client.execute_command("DEBUG", "RELOAD")
@@ -60,6 +60,7 @@ def fill(server) -> None:
         client.execute_command("DQ.MSEND", key, 3, *"abc", "DELAY", CENTURIES)
     for key, far in ("manual", FAR), ("server", CENTURIES):
         leave_bound(server, Queue(client, key), far)
+    client.execute_command("DQ.ALTER", "server", "SENDS", "OFF")
 
 
 def leave_bound(server, q, far) -> None:

@@ -78,6 +78,42 @@ def batches(q, far) -> None:
     q.do("CANCEL", "member2")
 
 
+def waiting(q, far) -> None:
+    """Adds parked messages, a parent with children, and what waits for limits, for the end of a run or for nothing more.
+
+    Not a part of `rich`: its events and dead letters are keys of their own.
+    """
+    fair, other = ("TIME", "COST") if q.key == "manual" else ("COST", "TIME")
+    q.do("ALTER", "FAIR", other)
+    q.do("ALTER", "FAIR", fair, "ERRORS", 3, "MAXTIMEOUTS", 2, "EVENTS", f"{q.key}:events", "EVENTSLEN", 100)
+    q.do("ALTER", "DEADTO", f"{q.key}:dead", "REJECTED")
+    alone(q, "moved", "NACK", "FATAL", "ERROR", "to the other queue")
+    alone(q, "failed", "NACK", "ERROR", b"why\0", options=("ERRORS", 2, "MAXTIMEOUTS", 3))
+    alone(q, "parked", "NACK", "SILENT", "PARK", "NOTE", "asked ann")
+    alone(q, "parked for a time", "NACK", "SILENT", "PARK", "FOR", far)
+    q.send("parked", "ID", "sent parked", "PARK", "FOR", far)
+    q.send("signalled", "ID", "signalled", "GROUP", "signalled", "DELAY", far)
+    q.do("SIGNAL", "signalled", "DATA", b"\xfe yes")
+    q.send("old", "ID", "rerun", "GROUP", "rerun")
+    q.one("GROUP", "rerun")
+    q.send("new", "ID", "rerun", "GROUP", "rerun", "REPLACE", "RERUN", "DELAY", 5)
+    q.send("parent", "ID", "parent", "CHILDREN", 4, "LIMITS", 1, "api")
+    for n, on_dead in enumerate(("HOLD", "GO", "DIE")):
+        q.send(n, "ID", f"child{n}", "GROUP", f"child{n}", "PARENT", q.key, "parent", "ONDEAD", on_dead)
+    alone(q, "child done", "ACK", "RESULT", "done", options=("PARENT", q.key, "parent", "RETAIN", far))
+    q.do("LIMIT", "api", "CONCURRENCY", 3, "RATE", 9, "PER", far, "RATE", 5, "PER", far // 2)
+    q.do("LIMIT", "user-*", "CONCURRENCY", 5, "WEIGHT")
+    for n in range(3):
+        q.send(n, "ID", f"limited{n}", "GROUP", f"limited{n}", "LIMITS", 2, "api", "user-1", "COST", 2 + n)
+        q.send(n, "ID", f"hidden{n}", "LIMITS", 1, "user-1", "COST", 3)
+    q.one("GROUP", "limited0")
+    alone(q, "limited and done", "ACK", "COST", 3, options=("LIMITS", 2, "api", "user-2"))
+    now = q.info()["now"]
+    q.do("SCHEDULE", "ends", "EVERY", far, "PAYLOAD", "x", "UNTIL", now + far * 3, "TIMES", 2, "JITTER", 5, "OVERLAP", "SKIP")
+    q.do("SCHEDULE", "paused", "CRON", "0 4 * * *", "TZ", "Europe/Berlin", "PAYLOAD", "x", "MISSED", "ONCE")
+    q.do("SCHEDULES", "PAUSE", "paused")
+
+
 def alone(q, name, verb, *words, options=()) -> None:
     """Delivers a message of a group of its own, and hands it back."""
     q.send(name, "ID", name, "GROUP", name, *options)

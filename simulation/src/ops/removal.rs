@@ -2,18 +2,11 @@
 
 use super::{one_of, Ops};
 use dq_queue::message::state::State;
-use dq_queue::op::{Fetch, Piecemeal};
+use dq_queue::op::Fetch;
 use dq_queue::Op;
 
 impl Ops<'_> {
     pub(super) fn purge(&mut self) -> Op<'static> {
-        if self.one_in(4) {
-            let group = self.maybe(4, Self::group);
-            return Op::PurgeSome {
-                of: group.map_or(Piecemeal::Dead, Piecemeal::Leased),
-                most: self.rng.u64(1..5),
-            };
-        }
         if !self.one_in(4) {
             // Messages that failed or are leased hold up their groups, so they are purged
             // most often.

@@ -12,7 +12,7 @@ pub struct Step<'a> {
     pub before: &'a Before,
     /// What was asked for.
     pub op: &'a Op<'static>,
-    /// What came of it; `None` if it was refused.
+    /// The result; `None` if the operation was refused.
     pub done: Option<&'a Done>,
     /// The time at which it was done, in Unix milliseconds.
     pub now: Millis,
@@ -49,15 +49,15 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// Whether it removes messages or records that nobody has ended.
+    /// Whether the operation removes messages or records that nobody has ended.
     pub fn is_removal(&self) -> bool {
         matches!(
             self.op,
-            Op::Purge { .. } | Op::PurgeSome { .. } | Op::Remove(_) | Op::FindDo { .. }
+            Op::Purge { .. } | Op::Remove(_) | Op::FindDo { .. }
         )
     }
 
-    /// Whether it makes dead messages pending again.
+    /// Whether the operation makes dead messages pending again.
     pub fn is_redrive(&self) -> bool {
         matches!(self.op, Op::Redrive(_) | Op::FindDo { .. })
     }

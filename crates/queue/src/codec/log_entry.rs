@@ -8,10 +8,10 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 1 | version (upper three bits) and kind of the operation (lower five); in versions 3 and 4, which else are as 1 and 2, the kind less 32 |
+//! | 1 | form (upper three bits) and kind of the operation (lower five). Version 1 of the encoding has the forms 1 to 4: 2 and 4 say what else was done before the operation, and 3 and 4 have kinds from 32 on, less 32. The others are left for later versions |
 //! | 7 | the queue clock in microseconds, lowest byte first |
 //! | 1 | which parts follow; six of the bits belong to the operation |
-//! | ... | in versions 2 and 4 what else was done before it; the number of due events processed before it, the creation of the queue, the operation |
+//! | ... | in forms 2 and 4 what else was done before it; the number of due events processed before it, the creation of the queue, the operation |
 //!
 //! The other kind of log entry is a [`Chunk`] of a snapshot.
 
@@ -25,18 +25,18 @@ use crate::op::Before;
 use crate::settings::{Clock, Settings};
 use crate::{Done, Moment, Op, Queue, Receipt};
 
-/// The version of the encoding, 1 to 7.
-const VERSION: u8 = 1;
-/// The version of a log entry before whose operation more was done than processing due
+/// The form of most log entries.
+const PLAIN: u8 = 1;
+/// The form of a log entry before whose operation more was done than processing due
 /// events. It has a byte that says what, as bits.
-const VERSION_WITH_MORE: u8 = 2;
+const WITH_MORE: u8 = 2;
 const CUT: u8 = 1;
 const SPARE: u8 = 2;
 const WITHOUT_FIRES: u8 = 4;
 const KIND_BITS: u32 = 5;
 /// The kind of a part of a snapshot. No operation has it.
 const SNAPSHOT: u8 = 31;
-/// By how much the version of an entry is higher whose kind does not fit into its bits. The
+/// By how much the form of an entry is higher whose kind does not fit into its bits. The
 /// bits hold the rest of the kind.
 const HIGH_KIND: u8 = 2;
 const KIND_MASK: u8 = (1 << KIND_BITS) - 1;
@@ -104,13 +104,13 @@ impl<'o, 'a> LogEntry<'o, 'a> {
         let op = &*self.op;
         let time = self.time_us.min(MAX_TIME_US);
         let steps = self.before.steps;
-        let version = match self.before.is_plain() {
-            true => VERSION,
-            false => VERSION_WITH_MORE,
+        let form = match self.before.is_plain() {
+            true => PLAIN,
+            false => WITH_MORE,
         };
         let kind = operation::kind(op);
-        let version = version + (kind >> KIND_BITS) * HIGH_KIND;
-        let tag = version << KIND_BITS | kind & KIND_MASK;
+        let form = form + (kind >> KIND_BITS) * HIGH_KIND;
+        let tag = form << KIND_BITS | kind & KIND_MASK;
         let flags = u8::from(steps > 0) | u8::from(self.created.is_some()) << 1;
         let flags = flags | operation::flags(op, self.receipt, time) << 2;
         // The time takes seven bytes of the word and leaves one for the tag.
@@ -136,15 +136,15 @@ impl<'o, 'a> LogEntry<'o, 'a> {
     /// Errors: an operation that no command can have made, or another version.
     pub fn decode(bytes: &'a [u8]) -> Result<LogEntry<'o, 'a>, Invalid> {
         let mut reader = Reader::new(bytes);
-        let (kind, version) = kind(&mut reader)?;
+        let (kind, form) = kind(&mut reader)?;
         let mut time = [0u8; 8];
         for (to, from) in time.iter_mut().zip(reader.take(TIME_BYTES as u64)?) {
             *to = *from;
         }
         let time_us = u64::from_le_bytes(time);
         let flags = reader.byte()?;
-        let mut before = match version {
-            VERSION_WITH_MORE => more(&mut reader)?,
+        let mut before = match form {
+            WITH_MORE => more(&mut reader)?,
             _ => Before::default(),
         };
         if flags & 1 != 0 {
@@ -179,8 +179,7 @@ impl<'o, 'a> LogEntry<'o, 'a> {
 
     /// Checks that the log entry does not name more due events than a slice can take.
     ///
-    /// Only what a server has not written itself needs to be checked: an earlier version
-    /// may have processed more at once.
+    /// Only what a server has not written itself needs to be checked.
     pub fn check_steps(&self) -> Result<(), String> {
         match self.before.steps <= MAX_STEPS {
             true => Ok(()),
@@ -262,25 +261,23 @@ impl<'a> Chunk<'a> {
 
     /// Appends the log entry to `out`.
     pub fn encode_into(&self, out: &mut Vec<u8>) {
-        out.push(VERSION << KIND_BITS | SNAPSHOT);
+        out.push(PLAIN << KIND_BITS | SNAPSHOT);
         put_flag(out, self.first);
         out.extend_from_slice(self.block);
     }
 }
 
-/// The kind of a log entry, and its version: 1 or 2.
+/// The kind of a log entry, and its form: [`PLAIN`] or [`WITH_MORE`].
 fn kind(reader: &mut Reader) -> Result<(u8, u8), Invalid> {
     let tag = reader.byte()?;
-    let (kind, version) = (tag & KIND_MASK, tag >> KIND_BITS);
+    let (kind, form) = (tag & KIND_MASK, tag >> KIND_BITS);
     ensure(
-        version == VERSION
-            || (VERSION_WITH_MORE..=VERSION_WITH_MORE + HIGH_KIND).contains(&version)
-                && kind != SNAPSHOT,
-        "the version of a log entry must be 1 to 4",
+        form == PLAIN || (WITH_MORE..=WITH_MORE + HIGH_KIND).contains(&form) && kind != SNAPSHOT,
+        "the log entry has another version than 1",
     )?;
-    Ok(match version > HIGH_KIND {
-        true => (kind + (1 << KIND_BITS), version - HIGH_KIND),
-        false => (kind, version),
+    Ok(match form > HIGH_KIND {
+        true => (kind + (1 << KIND_BITS), form - HIGH_KIND),
+        false => (kind, form),
     })
 }
 

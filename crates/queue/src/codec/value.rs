@@ -17,17 +17,16 @@ impl Queue {
         encode(self, SAVED, block);
     }
 
-    /// Loads what [`Queue::save`] of this or an older version wrote. `next`
-    /// returns one block after another, and `None` at the end or where the
-    /// input is cut off. O(n log n); O(n) for messages in the order in which
+    /// Loads what [`Queue::save`] wrote. `next` returns one block after another,
+    /// and `None` at the end or where the input is cut off. O(n log n); O(n) for messages in the order in which
     /// they are saved.
     ///
     /// Errors: an unknown version, or input that no `save` can have written.
     /// The input may come from anyone: every count is checked.
     pub fn load(version: u32, next: &mut dyn FnMut() -> Option<Vec<u8>>) -> Result<Queue, String> {
-        if !(1..=VERSION).contains(&version) {
+        if version != VERSION {
             return Err(format!(
-                "the encoding has version {version}, but must have 1 to {VERSION}"
+                "the encoding has version {version}, but must have {VERSION}"
             ));
         }
         let mut decoder = Decoder::new();

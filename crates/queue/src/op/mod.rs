@@ -96,16 +96,6 @@ pub enum Removal<'a> {
     TakenIds,
 }
 
-/// What [`Op::PurgeSome`] removes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piecemeal<'a> {
-    /// The leased messages of this group, in the order of their receipts.
-    Leased(Cow<'a, [u8]>),
-    /// The dead messages, which may hold their groups, in the order in which
-    /// they died.
-    Dead,
-}
-
 /// The settings of a group to change; `None` leaves a setting as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupChanges {
@@ -187,8 +177,7 @@ pub enum Op<'a> {
     EndLeases {
         /// The receipts of the deliveries.
         receipts: Receipts,
-        /// Whether the messages wait for their backoff. Logs of earlier versions have
-        /// it not.
+        /// Whether the messages wait for their backoff.
         backs_off: bool,
     },
     /// Ends leases some time from now, because their connection has closed. A FETCH
@@ -199,8 +188,7 @@ pub enum Op<'a> {
         ms: Millis,
         /// The receipts of the deliveries.
         receipts: Receipts,
-        /// Whether the messages wait for their backoff if their leases end then. Logs of
-        /// earlier versions have it not.
+        /// Whether the messages wait for their backoff if their leases end then.
         backs_off: bool,
     },
     /// Moves a manual clock forward.
@@ -255,14 +243,6 @@ pub enum Op<'a> {
     },
     /// Removes a part of what a purge removes.
     Remove(Removal<'a>),
-    /// Removes the first of some messages. No command says so any longer, but logs of
-    /// earlier versions do.
-    PurgeSome {
-        /// What to remove.
-        of: Piecemeal<'a>,
-        /// The most messages to remove, the first ones in order; at least 1.
-        most: u64,
-    },
     /// Stops deliveries of the queue or of a group.
     Pause {
         /// Stop only deliveries of this group.

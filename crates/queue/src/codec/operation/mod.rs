@@ -7,7 +7,7 @@
 mod read;
 mod write;
 
-use crate::op::{DueTime, Fetch, FindAct, NackKind, Piecemeal, Redrive, Removal, Send};
+use crate::op::{DueTime, Fetch, FindAct, NackKind, Redrive, Removal, Send};
 use crate::{Millis, Op, Receipt};
 
 pub use read::read;
@@ -34,18 +34,17 @@ const GROUP_SET: u8 = 18;
 const SCHEDULE: u8 = 19;
 const UNSCHEDULE: u8 = 20;
 const CATCH_UP: u8 = 21;
-const PURGE_SOME: u8 = 22;
-const REMOVE: u8 = 23;
+const REMOVE: u8 = 22;
 /// A FETCH with parts that have no flag of their own: a byte of [`more`] follows.
-const FETCH_MORE: u8 = 24;
-const FIND_DO: u8 = 25;
-const GRACE: u8 = 26;
-const ACK_SEND: u8 = 27;
-const PAUSE_SCHEDULE: u8 = 28;
-const MOVED: u8 = 29;
-const SIGNAL: u8 = 32;
-const CHILDREN: u8 = 33;
-const LIMIT: u8 = 36;
+const FETCH_MORE: u8 = 23;
+const FIND_DO: u8 = 24;
+const GRACE: u8 = 25;
+const ACK_SEND: u8 = 26;
+const PAUSE_SCHEDULE: u8 = 27;
+const MOVED: u8 = 28;
+const SIGNAL: u8 = 29;
+const CHILDREN: u8 = 30;
+const LIMIT: u8 = 32;
 
 /// The parts of a FETCH that are told by a byte of their own, as bits.
 mod more {
@@ -103,7 +102,6 @@ pub fn kind(op: &Op) -> u8 {
         Op::Unschedule { .. } => UNSCHEDULE,
         Op::PauseSchedule { .. } => PAUSE_SCHEDULE,
         Op::CatchUp { .. } => CATCH_UP,
-        Op::PurgeSome { .. } => PURGE_SOME,
         Op::FindDo { .. } => FIND_DO,
         Op::Remove(_) => REMOVE,
         Op::Moved(_) => MOVED,
@@ -172,7 +170,6 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
         Op::PauseSchedule { paused, .. } => bits([*paused]),
         Op::Redrive(which) => bits([matches!(which, Redrive::Ids(_))]),
         Op::Purge { state, group } => bits([state.is_some(), group.is_some()]),
-        Op::PurgeSome { of, .. } => bits([matches!(of, Piecemeal::Leased(_))]),
         Op::Remove(removal) => match removal {
             Removal::Messages(_) => MESSAGES,
             Removal::Holds(_) => HOLDS,

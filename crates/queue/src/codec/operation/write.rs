@@ -14,8 +14,7 @@ use crate::codec::wire::{
 use crate::dead_letters::Moved;
 use crate::message::state::State;
 use crate::op::{
-    AckSend, Counted, DueTime, Fetch, NackKind, NackPause, Paused, Piecemeal, Redrive, Removal,
-    Send,
+    AckSend, Counted, DueTime, Fetch, NackKind, NackPause, Paused, Redrive, Removal, Send,
 };
 use crate::schedule::Extras;
 use crate::{Millis, Op, Receipt, Seq};
@@ -102,12 +101,6 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
                 out.push(number.unwrap_or_default() as u8);
             }
             out.extend_from_slice(group.as_deref().unwrap_or_default());
-        }
-        Op::PurgeSome { of, most } => {
-            put_number(out, *most);
-            if let Piecemeal::Leased(group) = of {
-                out.extend_from_slice(group);
-            }
         }
         Op::FindDo { seqs, .. } => put_seqs(out, seqs),
         Op::Remove(removal) => match removal {

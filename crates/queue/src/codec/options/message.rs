@@ -255,8 +255,7 @@ fn limited(reader: &mut Reader) -> Result<Limited, Invalid> {
     })
 }
 
-/// What stands before a score that is an integer and no double. As a double it would be no number,
-/// so earlier versions refuse it.
+/// What stands before a score that is an integer and no double. As a double it would be no number.
 const INTEGER: u64 = 0x7FF8_0000_0000_0001;
 /// The same for an integer of 2^63 or more.
 const LARGE: u64 = 0x7FF8_0000_0000_0002;

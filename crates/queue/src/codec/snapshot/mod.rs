@@ -26,6 +26,7 @@
 mod children;
 mod dead_letters;
 pub(in crate::codec::snapshot) mod frames;
+mod history;
 pub(in crate::codec) mod read;
 mod write;
 
@@ -36,13 +37,8 @@ use crate::{Millis, Receipt, Seq, MAX_EXACT};
 const BACKS_OFF: u64 = MAX_EXACT + 1;
 pub use write::encode;
 
-/// The version of the encoding. Earlier ones can be read: version 1 did not
-/// have [`tag::NEXT`], version 2 did not have [`tag::SALT`], version 3 had
-/// neither [`texts`] nor more than seven options of a message, nor named batches,
-/// version 4 did not have [`extra::POINT`], and version 5 had neither [`extra::RERUN`] nor
-/// [`extra::SIGNAL`] nor parked messages, nor [`tag::DEAD_LETTERS`], [`tag::LIMIT`] nor
-/// [`tag::SIBLINGS`].
-pub const VERSION: u32 = 6;
+/// The version of the encoding. A later one reads this one, too.
+pub const VERSION: u32 = 1;
 
 /// The size of the blocks of a saved queue, in bytes. The server compresses
 /// each block by itself. Where payloads do not compress, a small block takes
@@ -63,29 +59,27 @@ pub mod tag {
     pub const SCHEDULE: u8 = 4;
     pub const DEDUP: u8 = 5;
     pub const BATCH: u8 = 6;
-    /// When messages with [`super::extra::PURGED`] were purged. Only earlier versions wrote it.
-    pub const PURGED: u8 = 7;
     /// The salt of the ids of the messages that follow. Before the first such
     /// frame it is the salt of the queue.
-    pub const SALT: u8 = 8;
+    pub const SALT: u8 = 7;
     /// The breaker of a group that came before, or of the ungrouped messages.
-    pub const BREAKER: u8 = 9;
+    pub const BREAKER: u8 = 8;
     /// A named batch, or messages that are held by one no longer.
-    pub const NAMED: u8 = 10;
+    pub const NAMED: u8 = 9;
     /// The last delivery of a consumer that asked for it with a token.
-    pub const TOKEN: u8 = 11;
+    pub const TOKEN: u8 = 10;
     /// The end that a lease had before its connection closed.
-    pub const OLD_END: u8 = 12;
+    pub const OLD_END: u8 = 11;
     /// What became of dead messages that were to go to another queue.
-    pub const DEAD_LETTERS: u8 = 13;
+    pub const DEAD_LETTERS: u8 = 12;
     /// A limit with a name, or a pattern: its rule and what is used.
-    pub const LIMIT: u8 = 18;
+    pub const LIMIT: u8 = 13;
     /// The hidden group of messages without a group that name the same limits.
-    pub const HIDDEN: u8 = 20;
+    pub const HIDDEN: u8 = 14;
     /// What a group, or the ungrouped messages, have used (FAIR).
-    pub const USAGE: u8 = 21;
+    pub const USAGE: u8 = 15;
     /// The parent of messages that follow.
-    pub const SIBLINGS: u8 = 22;
+    pub const SIBLINGS: u8 = 16;
     pub const MESSAGE: u8 = 0x80;
     /// How far the stored state is shifted in the tag of a message.
     pub const STATE: u32 = 4;
@@ -114,28 +108,24 @@ pub mod extra {
     pub const SCORE_BASE: u64 = 1 << 8;
     pub const TTL_BASE: u64 = 1 << 9;
     pub const TEXTS: u64 = 1 << 10;
-    /// Only earlier versions wrote it: dead, and to be made pending.
-    pub const REDRIVING: u64 = 1 << 11;
-    pub const DUE_AT: u64 = 1 << 12;
-    /// Only earlier versions wrote it: to be dropped.
-    pub const PURGED: u64 = 1 << 13;
+    pub const DUE_AT: u64 = 1 << 11;
     /// When the first send was done of the row that the message ends.
-    pub const FIRST_SENT: u64 = 1 << 14;
-    pub const BATCH: u64 = 1 << 15;
-    pub const AFTER_COUNTS: u64 = 1 << 16;
+    pub const FIRST_SENT: u64 = 1 << 12;
+    pub const BATCH: u64 = 1 << 13;
+    pub const AFTER_COUNTS: u64 = 1 << 14;
     /// The due time was given as a point of time.
-    pub const POINT: u64 = 1 << 17;
+    pub const POINT: u64 = 1 << 15;
     /// The failed attempts that the message keeps.
-    pub const ERRORS: u64 = 1 << 18;
+    pub const ERRORS: u64 = 1 << 16;
     /// What waits for the end of its run.
-    pub const RERUN: u64 = 1 << 19;
+    pub const RERUN: u64 = 1 << 17;
     /// The signal that came last.
-    pub const SIGNAL: u64 = 1 << 20;
+    pub const SIGNAL: u64 = 1 << 18;
     /// What it has counted of its children.
-    pub const CHILDREN: u64 = 1 << 21;
+    pub const CHILDREN: u64 = 1 << 19;
     /// The set of siblings that it is in.
-    pub const SIBLINGS: u64 = 1 << 22;
-    pub const ALL: u64 = (1 << 23) - 1;
+    pub const SIBLINGS: u64 = 1 << 20;
+    pub const ALL: u64 = (1 << 21) - 1;
 }
 
 /// What the byte of the reason holds beside the number of the reason.
@@ -156,9 +146,9 @@ pub mod group_flags {
     pub const LINE: u8 = 8;
     pub const TURN: u8 = 16;
     pub const WAKE: u8 = 32;
-    /// The limit in whose line the group stands. The bit before says nothing; earlier
-    /// versions wrote it.
-    pub const HOME: u8 = 128;
+    /// The limit in whose line the group stands.
+    pub const HOME: u8 = 64;
+    pub const ALL: u8 = SETTINGS | PAUSE | HELD | LINE | TURN | WAKE | HOME;
 }
 
 /// What is told of a limit, as bits.

@@ -4,9 +4,10 @@ use hashbrown::HashMap;
 
 use super::dead_letters::put_dead_letters;
 use super::frames::{
-    put_breaker, put_consumer, put_group, put_history, put_limit, put_named_batch, put_released,
-    put_schedule, put_usage, put_whole,
+    put_breaker, put_consumer, put_group, put_limit, put_named_batch, put_released, put_schedule,
+    put_usage, put_whole,
 };
+use super::history::put_history;
 use super::{tag, Bases, BACKS_OFF};
 use crate::codec::options::put_parent;
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, set_number};

@@ -1,4 +1,4 @@
-//! Golden bytes of every version of the encodings. Files and replication
+//! Golden bytes of each version of the encodings. Files and replication
 //! streams of running servers hold such bytes, so they must stay readable for
 //! ever. A new version gets new bytes beside the old ones.
 
@@ -8,53 +8,29 @@ use smallvec::smallvec;
 
 use crate::codec::log_entry::{Creation, LogEntry};
 use crate::message::score::Score;
+use crate::named_limits::LimitRule;
 use crate::op::{Before, DueTime, Fetch, NackKind, Removal, Send};
 use crate::settings::{Clock, Rate, Settings};
 use crate::{Moment, Op, Queue};
 
-/// One queue in each version of the snapshot encoding.
-const SNAPSHOTS: [&str; 6] = [
-    SNAPSHOT_1, SNAPSHOT_2, SNAPSHOT_3, SNAPSHOT_4, SNAPSHOT_5, SNAPSHOT_6,
-];
-
-const SNAPSHOT_1: &str = "\
-    5101ffff0fb0ea010000e807904e00000000000001060000000ae0d403000000efcdab8967452301b6f6\
-    d8be9f3404ee96dde68196980300000300020000010000000000000001ececb1fdbe6802010002001103\
-    06776f726b6572b6f6d8be9f340200011eb801ececb1fdbe68003600dcadbacd83acb00600e0d4030100\
-    706c61696e0c0200637573746f6d65722d373aaf0100904eff00076f726465722d37b50f410000000000\
-    00044001016b01768f4e010001008f4e8f4e010974727920616761696e0000726963680b800100a0fe0a\
-    6c61746572020003\
+/// One queue in version 1 of the snapshot encoding.
+const SNAPSHOT: &str = "\
+    4f01ffff0fb0ea010000e807904e00000000000001060000000ae0d403000000efcdab8967452301b6f6\
+    d8be9f3404ee96dde6819698030300020000010000000000000001ececb1fdbe68020100020011030677\
+    6f726b6572b6f6d8be9f340200011eb801ececb1fdbe68003600dcadbacd83acb00600e0d4030100706c\
+    61696e0c0200637573746f6d65722d373aaf0100904eff00076f726465722d37b50f4100000000000004\
+    4001016b01768f4e010001008f4e8f4e010974727920616761696e0000726963680940a0fe0a6c617465\
+    72020003\
     ";
-
-const SNAPSHOT_2: &str = "\
-    5101ffff0fb0ea010000e807904e00000000000001060000000ae0d403000000efcdab8967452301b6f6\
-    d8be9f3404ee96dde68196980300000300020000010000000000000001ececb1fdbe6802010002001103\
-    06776f726b6572b6f6d8be9f340200011eb801ececb1fdbe68003600dcadbacd83acb00600e0d4030100\
-    706c61696e0c0200637573746f6d65722d373aaf0100904eff00076f726465722d37b50f410000000000\
-    00044001016b01768f4e010001008f4e8f4e010974727920616761696e0000726963680940a0fe0a6c61\
-    746572020003\
-    ";
-
-/// Equal to version 2 if all messages have ids of one salt.
-const SNAPSHOT_3: &str = SNAPSHOT_2;
-
-/// Equal to version 3 if nothing is used that came with version 4.
-const SNAPSHOT_4: &str = SNAPSHOT_3;
-
-/// Equal to version 4 if no message is due at a point of time.
-const SNAPSHOT_5: &str = SNAPSHOT_4;
-
-/// Equal to version 5 if nothing is used that came with version 6.
-const SNAPSHOT_6: &str = SNAPSHOT_5;
 
 /// Log entries of two messages and of two more whose ids have another salt, and
 /// the snapshot of all four.
 const SALTED: [&str; 3] = [
     "236b4bd71cb06006800201610162",
     "236c4bd71cb06006800155555555555555550201610162",
-    "4601ffff0fb0ea01000000904e0000000000000106000000000000005555555555555555b6f6d8be9f34\
-    050000000400000000000000000000000000000000b6f6d8be9f3401010908efcdab89674523010a9001\
-    ececb1fdbe68006103480062090855555555555555550348006103480062020004",
+    "4401ffff0fb0ea01000000904e0000000000000106000000000000005555555555555555b6f6d8be9f34\
+    05000400000000000000000000000000000000b6f6d8be9f3401010907efcdab89674523010a9001ecec\
+    b1fdbe68006103480062090755555555555555550348006103480062020004",
 ];
 
 const RECORDS: [&str; 5] = [
@@ -137,13 +113,13 @@ fn records() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn log_entries_of_version_1_stay_byte_equal() {
+fn log_entries_stay_byte_equal() {
     let records: Vec<String> = records().iter().map(|record| hex(record)).collect();
     assert_eq!(records, RECORDS);
 }
 
 #[test]
-fn snapshots_of_all_versions_load_as_the_same_queue() {
+fn snapshots_stay_byte_equal() {
     let records = RECORDS.map(bytes);
     let first = LogEntry::decode(&records[0]).unwrap();
     let mut queue = first.created.as_ref().unwrap().queue();
@@ -153,22 +129,28 @@ fn snapshots_of_all_versions_load_as_the_same_queue() {
             .replay(&mut queue)
             .unwrap();
     }
-    assert_eq!(hex(&saved(&queue)), SNAPSHOT_6);
-    for (snapshot, version) in SNAPSHOTS.into_iter().zip(1..) {
-        let mut block = Some(bytes(snapshot));
-        let loaded = Queue::load(version, &mut || block.take()).unwrap();
-        assert_eq!(saved(&loaded), saved(&queue), "version {version}");
-    }
-    assert_eq!(Queue::VERSION as usize, SNAPSHOTS.len());
-    assert!(Queue::load(Queue::VERSION + 1, &mut || None).is_err());
+    assert_eq!(hex(&saved(&queue)), SNAPSHOT);
+    let mut block = Some(bytes(SNAPSHOT));
+    let loaded = Queue::load(1, &mut || block.take()).unwrap();
+    assert_eq!(saved(&loaded), saved(&queue));
 }
 
-/// A log entry of version 2, before whose operation more was done than processing due
+#[test]
+fn snapshots_of_unknown_versions_are_refused() {
+    for version in [0, Queue::VERSION + 1] {
+        let mut block = Some(bytes(SNAPSHOT));
+        let refused = Queue::load(version, &mut || block.take()).unwrap_err();
+        let expected = format!("the encoding has version {version}, but must have 1");
+        assert_eq!(refused, expected);
+    }
+}
+
+/// A log entry before whose operation more was done than processing due
 /// events.
 const WITH_MORE: &str = "416b4bd71cb060060107c0cf24be9dd9be9f3403";
 
 #[test]
-fn log_entries_of_version_2_stay_byte_equal() {
+fn log_entries_with_more_stay_byte_equal() {
     let before = Before {
         cut: 600_000,
         spare: 1_795_159_379_646,
@@ -182,11 +164,10 @@ fn log_entries_of_version_2_stay_byte_equal() {
     assert_eq!(LogEntry::decode(&out).unwrap().before, before);
 }
 
-/// A log entry of version 3: one of the kinds from 32 on. Version 4 is to it what version
-/// 2 is to version 1.
-const SIGNAL: [&str; 2] = [
-    "606b4bd71cb0600600076f726465722d37796573",
-    "806b4bd71cb060060001c0cf24076f726465722d37796573",
+/// A log entry of one of the kinds from 32 on, alone and with more before it.
+const LIMIT: [&str; 2] = [
+    "606b4bd71cb06006000500617069",
+    "806b4bd71cb060060001c0cf240500617069",
 ];
 
 #[test]
@@ -195,11 +176,14 @@ fn log_entries_of_later_kinds_stay_byte_equal() {
         cut: 600_000,
         ..Before::default()
     };
-    for (before, entry) in [Before::default(), cut].into_iter().zip(SIGNAL) {
+    for (before, entry) in [Before::default(), cut].into_iter().zip(LIMIT) {
         let read = bytes(entry);
-        let op = Op::Signal {
-            id: b"order-7"[..].into(),
-            text: b"yes"[..].into(),
+        let op = Op::Limit {
+            name: b"api"[..].into(),
+            rule: LimitRule {
+                concurrency: 5,
+                ..LimitRule::default()
+            },
         };
         let moment = Moment::at_us(1_795_159_374_646_123);
         let mut out = Vec::new();
@@ -210,11 +194,21 @@ fn log_entries_of_later_kinds_stay_byte_equal() {
     }
 }
 
+/// Forms that version 1 does not have.
+#[test]
+fn log_entries_of_unknown_versions_are_refused() {
+    for form in [0, 5, 6, 7] {
+        let mut entry = bytes(RECORDS[4]);
+        entry[0] = form << 5 | entry[0] & 31;
+        assert!(LogEntry::decode(&entry).is_err(), "form {form}");
+    }
+}
+
 /// The slices of a purge, as log entries.
 const SLICES: [&str; 3] = [
-    "376b4bd71cb060060003010204000500",
-    "376c4bd71cb06006040201610162",
-    "376d4bd71cb0600608",
+    "366b4bd71cb060060003010204000500",
+    "366c4bd71cb06006040201610162",
+    "366d4bd71cb0600608",
 ];
 
 #[test]
@@ -251,7 +245,7 @@ fn a_slice_that_names_too_many_messages_or_one_twice_is_refused() {
         .into_iter()
         .chain(refused.map(|r| (r, false)))
     {
-        let entry = bytes(&format!("376b4bd71cb0600600{}", runs.replace(' ', "")));
+        let entry = bytes(&format!("366b4bd71cb0600600{}", runs.replace(' ', "")));
         let decoded = LogEntry::decode(&entry);
         assert_eq!(decoded.is_ok(), is_kept, "{runs}: {decoded:?}");
     }

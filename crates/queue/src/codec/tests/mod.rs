@@ -1,7 +1,6 @@
 //! Tests of the encodings with random operations: what is written can be read,
 //! and equal log entries lead to equal queues.
 
-mod earlier;
 mod golden;
 mod ops;
 mod primary;

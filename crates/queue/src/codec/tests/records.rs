@@ -137,6 +137,6 @@ fn operations_that_no_command_can_make_are_refused() {
     );
     assert!(head(2, 0)(&[0x80, 0x80, 0x01, 101]).is_err(), "JITTER 101");
     assert!(head(18, 0b100)(&[0, b'g']).is_err(), "WEIGHT 0");
-    let other_version = [0x40 | 3, 1, 0, 0, 0, 0, 0, 0, 0];
+    let other_version = [0xA0 | 3, 1, 0, 0, 0, 0, 0, 0, 0];
     assert!(LogEntry::decode(&other_version).is_err());
 }

@@ -103,7 +103,6 @@ impl Queue {
             Op::Redrive(which) => Ok(self.redrive(which, now)),
             Op::FindDo { act, seqs } => Ok(self.find_do(*act, seqs, now)),
             Op::Purge { state, group } => Ok(self.purge(*state, group.as_deref(), now)),
-            Op::PurgeSome { of, most } => Ok(self.purge_some(of, *most, now)),
             Op::Remove(removal) => Ok(self.remove_some(removal, now)),
             Op::Pause { group, ms } => Ok(self.pause(group.as_deref(), *ms, now)),
             Op::Limit { name, rule } => self.set_limit(name, rule),

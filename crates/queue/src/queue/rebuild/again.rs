@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::shift::Shift;
-use super::{Builder, GroupPart, GroupSeen, LimitPart, Marks, Names, OldEnd, Parts, ReleasedPart};
+use super::{Builder, GroupPart, GroupSeen, LimitPart, Names, OldEnd, Parts, ReleasedPart};
 use crate::limits::Invalid;
 use crate::message::state::StoredState;
 use crate::queue::Queue;
@@ -215,16 +215,12 @@ impl<'a> Rebuild<'a> {
                 batch: batch.map(|batch| self.named_batch(batch)).transpose()?,
                 siblings: set.map(|set| self.siblings(set)).transpose()?,
             };
-            let marks = Marks {
-                first_sent,
-                ..Marks::default()
-            };
             let message = match self.shift {
                 Some(shift) => shift.message(message),
                 None => message.clone(),
             };
             self.builder
-                .message(seq, message, content, names, term, marks)?;
+                .message(seq, message, content, names, term, first_sent)?;
         }
         Ok(())
     }

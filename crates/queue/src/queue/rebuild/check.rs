@@ -1,7 +1,7 @@
 //! Checks of the parts of a snapshot: what must hold for each part by itself.
 
 use super::builder::GroupPart;
-use super::{Checked, Marks, SavedPosition, Term, Whole};
+use super::{Checked, SavedPosition, Term, Whole};
 use crate::collections::rate_window::RateWindow;
 use crate::groups::breaker::{Circuit, Phase};
 use crate::limits::{self, ensure, exact, name, MAX_FAILURES};
@@ -17,13 +17,7 @@ use crate::{GroupIx, Millis, Queue, Receipt, Seq, MAX_EXACT, NEVER};
 
 /// Checks the part that exists once.
 pub fn whole(whole: &Whole) -> Checked {
-    let numbers = [
-        whole.last,
-        whole.next_seq,
-        whole.last_receipt,
-        whole.redriven.0,
-        whole.redriven.1,
-    ];
+    let numbers = [whole.last, whole.next_seq, whole.last_receipt];
     numbers.into_iter().try_for_each(exact)?;
     ensure(
         whole.next_seq > 0,
@@ -141,13 +135,8 @@ pub fn content(content: Content) -> Checked {
     )
 }
 
-/// Checks a message with its lease and marks.
-pub fn message(
-    message: &Message,
-    term: Option<Term>,
-    marks: Marks,
-    last_receipt: Receipt,
-) -> Checked {
+/// Checks a message with its lease.
+pub fn message(message: &Message, term: Option<Term>, last_receipt: Receipt) -> Checked {
     let stored = message.stored;
     let is_parked = message.is_parked();
     match is_parked {
@@ -155,16 +144,6 @@ pub fn message(
         false => exact(message.due)?,
     }
     exact(message.sent_at)?;
-    ensure(
-        !marks.redriving || stored == StoredState::Dead,
-        "a redriven message must be dead",
-    )?;
-    let may_count =
-        stored == StoredState::Running || stored == StoredState::Retry && message.group.is_some();
-    ensure(
-        !marks.purged || may_count,
-        "a purged message must be running, or in retry in a group",
-    )?;
     if is_parked {
         exact(message.held_since())?;
     } else if stored == StoredState::Held {

@@ -21,8 +21,6 @@ pub struct Running {
     pub lease: Lease,
     pub batch: Receipt,
     pub group: Option<u64>,
-    /// Whether it was purged.
-    pub purged: bool,
 }
 
 impl Running {
@@ -31,7 +29,6 @@ impl Running {
         message: &Message,
         group: Option<u64>,
         term: Option<Term>,
-        purged: bool,
     ) -> Option<Running> {
         let Term { batch, until } = term?;
         let receipt = message.receipt();
@@ -44,7 +41,6 @@ impl Running {
             lease,
             batch,
             group,
-            purged,
         })
     }
 }
@@ -52,10 +48,9 @@ impl Running {
 /// The batches of the leased messages.
 #[derive(Debug, Default)]
 pub struct Batches {
-    /// Batches of more than one message, each with whether it was purged.
-    pub batches: Vec<(Batch, bool)>,
-    /// The first receipts of all batches of groups that were not purged, each with the
-    /// number of its group.
+    /// Batches of more than one message.
+    pub batches: Vec<Batch>,
+    /// The first receipts of all batches of groups, each with the number of its group.
     pub of_groups: Vec<(u64, Receipt)>,
 }
 
@@ -91,16 +86,16 @@ pub fn batches(running: &mut [Running], declared: &[Batch]) -> Result<Batches, I
         )?;
         let begins = before.is_none_or(|before| before.batch != r.batch);
         if begins {
-            if let Some(group) = r.group.filter(|_| !r.purged) {
+            if let Some(group) = r.group {
                 found.of_groups.push((group, r.batch));
             }
             if of_many {
-                found.batches.push((batch, r.purged));
+                found.batches.push(batch);
             }
         } else {
             ensure(
-                before.is_some_and(|before| (before.group, before.purged) == (r.group, r.purged)),
-                "the messages of a batch must be of one group, and all of them purged or none",
+                before.is_some_and(|before| before.group == r.group),
+                "the messages of a batch must be of one group",
             )?;
         }
         before = Some(r);
@@ -113,7 +108,7 @@ pub fn batches(running: &mut [Running], declared: &[Batch]) -> Result<Batches, I
 
 fn ensure_used(found: &Batches, batch: Batch) -> Checked {
     ensure(
-        found.batches.last().map(|(batch, _)| batch) == Some(&batch),
+        found.batches.last() == Some(&batch),
         "a batch must have a running message",
     )
 }

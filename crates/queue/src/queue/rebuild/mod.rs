@@ -75,23 +75,8 @@ pub struct Whole {
     pub window: RateWindow,
     /// End of the pause in Unix ms; NEVER for a pause without end.
     pub paused_until: Option<Millis>,
-    /// When messages with [`Marks::redriving`] were redriven, and the rank of that
-    /// command. Zeros where there are none: this version writes none.
-    pub redriven: (Millis, u64),
     /// Position of the ungrouped messages in the ready line.
     pub plain_position: Option<SavedPosition>,
-}
-
-/// What only earlier versions wrote of a message. It is resolved when it is read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Marks {
-    /// It is dead, and was redriven: it is to be made pending.
-    pub redriving: bool,
-    /// It was purged, and counted in its group until that was told: it is to be dropped.
-    pub purged: bool,
-    /// When the first send was done (Unix ms) of the row of sends that the message
-    /// ends, each of which replaced the one before.
-    pub first_sent: Option<Millis>,
 }
 
 /// A known consumer: when it was last seen (Unix ms), and the numbers of messages

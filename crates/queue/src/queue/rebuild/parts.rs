@@ -71,7 +71,6 @@ impl<'a> Parts<'a> {
             lateness: queue.lateness.clone(),
             window: queue.window.clone(),
             paused_until: queue.paused_until,
-            redriven: (0, 0),
             plain_position: queue.plain_position.map(|key| self.position(key)),
         }
     }

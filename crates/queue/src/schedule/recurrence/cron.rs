@@ -6,6 +6,7 @@ use chrono_tz::Tz;
 use croner::parser::{CronParser, Seconds, Year};
 use croner::CronComponent;
 
+use super::steps::check_steps;
 use super::zone::{self, Turn};
 use super::RecurrenceError;
 use crate::quote::quote;
@@ -81,11 +82,8 @@ impl CronRule {
     /// Parses an expression and the name of an IANA time zone in its exact
     /// case; `None` is UTC.
     ///
-    /// A step that is too great for its field is taken, see
-    /// [`check_steps`](Self::check_steps).
-    ///
-    /// Errors: the expression or the zone cannot be parsed. They name the bad
-    /// field or the zone.
+    /// Errors: the expression or the zone cannot be parsed, or a step is too great
+    /// for its field. They name the bad field or the zone.
     pub fn parse(expr: &str, zone: Option<&str>) -> Result<CronRule, RecurrenceError> {
         let plain = |byte: u8| byte == b'\t' || byte == b' ' || byte.is_ascii_graphic();
         if expr.len() > MAX_EXPR || !expr.bytes().all(plain) {
@@ -116,6 +114,7 @@ impl CronRule {
             check_field(name, field)?;
             intervals |= matches!(*name, "minute" | "hour") && field.contains(['*', '/']);
         }
+        check_steps(&fields)?;
 
         let parser = CronParser::builder()
             .seconds(Seconds::Optional)

@@ -11,11 +11,13 @@ use super::*;
 
 fn field(min: u32, max: u32) -> impl Strategy<Value = String> {
     let range = move || (min..=max, min..=max).prop_map(|(a, b)| (a.min(b), a.max(b)));
+    // A larger step than that of the field is refused.
+    let step = move || 1..=(max - min).min(19);
     let item = prop_oneof![
         2 => (min..=max).prop_map(|n| n.to_string()),
         1 => range().prop_map(|(a, b)| format!("{a}-{b}")),
-        1 => (range(), 1..20_u32).prop_map(|((a, b), n)| format!("{a}-{b}/{n}")),
-        1 => (1..20_u32).prop_map(|n| format!("*/{n}")),
+        1 => (range(), step()).prop_map(|((a, b), n)| format!("{a}-{b}/{n}")),
+        1 => step().prop_map(|n| format!("*/{n}")),
     ];
     prop_oneof![
         2 => Just("*".to_owned()),

@@ -1,54 +1,50 @@
 //! Refuses steps that reach beyond their field, such as `*/90` in minutes.
 //!
 //! Such a step only fires at the start of its range, which nobody means who
-//! writes "every 90 minutes". The check is apart from parsing, because a snapshot
-//! or a log that was written before it may hold such a rule and has to load.
+//! writes "every 90 minutes".
 
 use super::cron::FIELDS;
-use super::{CronRule, RecurrenceError};
+use super::RecurrenceError;
 use crate::quote::quote;
 
 /// The largest step of each field: the distance between its smallest and its
 /// largest value.
 const LARGEST: [u32; 6] = [59, 59, 23, 30, 11, 7];
 
-impl CronRule {
-    /// Checks that each step fits into its field.
-    ///
-    /// Errors: one does not. The error names the step, the field and its largest
-    /// step.
-    pub fn check_steps(&self) -> Result<(), RecurrenceError> {
-        // A rule of five fields has no seconds. Counted from the end, the fields
-        // of both kinds are the same. A nickname has one field without a step.
-        let fields = self.expr().split_ascii_whitespace().rev();
-        for ((field, name), largest) in fields.zip(FIELDS.iter().rev()).zip(LARGEST.iter().rev()) {
-            let steps = field.split(',').filter_map(|item| item.split_once('/'));
-            for (_, step) in steps {
-                // The parser has seen that it is a number, so one that does not
-                // fit here is too great as well.
-                if step.parse::<u32>().is_ok_and(|step| step <= *largest) {
-                    continue;
-                }
-                return Err(RecurrenceError::Field {
-                    name,
-                    text: quote(field.as_bytes()),
-                    what: format!(
-                        "the step {step} is greater than {largest}, the largest step of the field {name}"
-                    ),
-                });
+/// Checks that each step fits into its field.
+///
+/// Errors: one does not. The error names the step, the field and its largest step.
+pub(super) fn check_steps(fields: &[&str]) -> Result<(), RecurrenceError> {
+    // A rule of five fields has no seconds. Counted from the end, the fields of both
+    // kinds are the same.
+    let fields = fields.iter().rev();
+    for ((field, name), largest) in fields.zip(FIELDS.iter().rev()).zip(LARGEST.iter().rev()) {
+        let steps = field.split(',').filter_map(|item| item.split_once('/'));
+        for (_, step) in steps {
+            // The parser has seen that it is a number, so one that does not fit here
+            // is too great as well.
+            if step.parse::<u32>().is_ok_and(|step| step <= *largest) {
+                continue;
             }
+            return Err(RecurrenceError::Field {
+                name,
+                text: quote(field.as_bytes()),
+                what: format!(
+                    "the step {step} is greater than {largest}, the largest step of the field {name}"
+                ),
+            });
         }
-        Ok(())
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::schedule::recurrence::CronRule;
 
     #[test]
-    fn a_step_beyond_its_field_is_refused_but_still_parsed_for_old_files() {
-        let check = |expr: &str| CronRule::parse(expr, None).unwrap().check_steps();
+    fn a_step_beyond_its_field_is_refused() {
+        let check = |expr: &str| CronRule::parse(expr, None).map(|_| ());
         for (expr, text) in [
             (
                 "*/90 * * * *",

@@ -10,13 +10,13 @@ mod values;
 use super::{
     ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, CHILDREN, DUPLICATE, END_LEASES, FETCH,
     FETCH_MORE, FIND_DO, GRACE, GROUP_SET, HOLDS, LIMIT, MESSAGES, MOVED, NACK, PAUSE,
-    PAUSE_SCHEDULE, PURGE, PURGE_SOME, REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, SIGNAL,
-    TAKEN_IDS, TICK, TOUCH, UNSCHEDULE, UPDATE,
+    PAUSE_SCHEDULE, PURGE, REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, SIGNAL, TAKEN_IDS,
+    TICK, TOUCH, UNSCHEDULE, UPDATE,
 };
 use crate::codec::options::{changes, due, limit_rule, rate};
 use crate::codec::wire::Reader;
 use crate::limits::{self, Invalid};
-use crate::op::{FindAct, GroupChanges, Piecemeal, Redrive, Removal};
+use crate::op::{FindAct, GroupChanges, Redrive, Removal};
 use crate::{Op, Receipt};
 use counted::counted;
 use fetch::{fetch, fetch_with_more};
@@ -119,13 +119,6 @@ pub fn read<'a>(
                 false => None,
             },
             group: name_at_end(reader, has(1))?,
-        },
-        PURGE_SOME => Op::PurgeSome {
-            most: positive(reader)?,
-            of: match name_at_end(reader, has(0))? {
-                Some(group) => Piecemeal::Leased(group),
-                None => Piecemeal::Dead,
-            },
         },
         FIND_DO => Op::FindDo {
             act: match flags {

@@ -15,6 +15,7 @@ use crate::queue::rebuild::{GroupPart, LimitPart};
 
 pub fn group(reader: &mut Reader) -> Result<GroupPart, Invalid> {
     let told = reader.byte()?;
+    ensure(told & !group_flags::ALL == 0, "an unknown part of a group")?;
     let has = |bit: u8| told & bit != 0;
     let mut part = GroupPart::default();
     if has(group_flags::SETTINGS) {

@@ -14,7 +14,7 @@ use crate::message::left::{Left, Signal};
 use crate::message::rerun::Rerun;
 use crate::message::state::{Reason, StoredState};
 use crate::message::Message;
-use crate::queue::rebuild::{Builder, Marks, Names, Term};
+use crate::queue::rebuild::{Builder, Names, Term};
 use crate::{Millis, NEVER};
 
 /// Reads the message behind its tag and adds it to the queue that is built.
@@ -53,7 +53,7 @@ pub fn message(
         // A message stores the length of its id in two bytes.
         limits::name(id)?;
     }
-    let (mut consumer, mut term, mut marks) = (None, None, Marks::default());
+    let (mut consumer, mut term, mut first_sent) = (None, None, None);
     let (mut batch, mut siblings) = (None, None);
     let mut history = History::None;
     let mut is_point = false;
@@ -66,10 +66,8 @@ pub fn message(
             consumer = Some(reader.number()?);
         }
         ending(reader, bits, due, &mut ext)?;
-        marks.redriving = bits & extra::REDRIVING != 0;
-        marks.purged = bits & extra::PURGED != 0;
         if bits & extra::FIRST_SENT != 0 {
-            marks.first_sent = Some(reader.delta(sent_at)?);
+            first_sent = Some(reader.delta(sent_at)?);
         }
         if bits & extra::BATCH != 0 {
             batch = Some(reader.number()?);
@@ -129,7 +127,7 @@ pub fn message(
             siblings,
         },
         term,
-        marks,
+        first_sent,
     )
 }
 

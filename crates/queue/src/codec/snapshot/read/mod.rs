@@ -201,10 +201,6 @@ impl Decoder {
                 reader.end()?;
                 builder.siblings(number, &parent)
             }
-            tag::PURGED => {
-                builder.purged(reader.number()?, reader.number()?)?;
-                reader.end()
-            }
             tag::END => {
                 self.ended = true;
                 ensure(reader.number()? == self.messages, "messages are missing")?;
@@ -288,7 +284,6 @@ fn whole(reader: &mut Reader) -> Result<Whole, Invalid> {
         last: reader.number()?,
         next_seq: reader.number()?,
         last_receipt: reader.number()?,
-        redriven: (reader.number()?, reader.number()?),
         totals: totals(reader)?,
         paused_until: reader.optional()?,
         window: RateWindow::from_given(pairs(reader)?),

@@ -234,8 +234,6 @@ fn schedule(scale: Scale) -> impl Strategy<Value = Op<'static>> {
     let cron = select(vec![
         ("*/5 * * * *", None),
         ("@daily", Some("Europe/Berlin")),
-        // An older version took such a step, and its files have to load.
-        ("*/90 * * * *", None),
     ])
     .prop_map(|(expr, zone)| Recurrence::cron(expr, zone).unwrap());
     let parts = (
@@ -373,10 +371,6 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         }),
         2 => (select(ACTS.to_vec()), vec(scale.seq(), 0..5))
             .prop_map(|(act, seqs)| Op::FindDo { act, seqs }),
-        2 => (maybe(), scale.some()).prop_map(|(group, most)| Op::PurgeSome {
-            of: group.map_or(Piecemeal::Dead, Piecemeal::Leased),
-            most,
-        }),
         4 => removal(scale).prop_map(Op::Remove),
         2 => (maybe(), option::of(scale.some())).prop_map(|(group, ms)| Op::Pause { group, ms }),
         2 => maybe().prop_map(|group| Op::Resume { group }),

@@ -4,7 +4,7 @@
 use crate::index::first_dues::FirstDues;
 use crate::message::id::Ids;
 use crate::message::state::{State, StoredState};
-use crate::op::{Done, Piecemeal, Removal};
+use crate::op::{Done, Removal};
 use crate::queue::bulk::sources::Source;
 use crate::queue::Queue;
 use crate::transition::Kind;
@@ -53,18 +53,6 @@ impl Queue {
             }
         };
         Done::Count(removed)
-    }
-
-    /// Removes the first of some messages, in the order of their receipts or deaths.
-    pub(in crate::queue) fn purge_some(&mut self, of: &Piecemeal, most: u64, now: Millis) -> Done {
-        let (source, group) = match of {
-            Piecemeal::Leased(name) => (Source::Leased, Some(&**name)),
-            Piecemeal::Dead => (Source::State(State::Dead), None),
-        };
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let first = self.walk_source(source, group, None, now).take(most);
-        let doomed: Vec<Seq> = first.map(|(_, seq)| seq).collect();
-        Done::Count(self.remove_each(&doomed, now))
     }
 
     /// Removes all messages and records, the memory of taken ids and what holds groups.

@@ -99,7 +99,6 @@ impl Builder {
     /// Gives the groups their messages, settings and positions, and builds the
     /// ready line.
     pub(super) fn enter_groups(&mut self) -> Checked {
-        self.earlier.purged_of.sort_unstable();
         let queue = &mut self.queue;
         let mut line: Vec<(Position, Kind)> = Vec::new();
         let mut homes = Vec::new();
@@ -172,19 +171,14 @@ impl Builder {
                 .wake
                 .filter(|_| !group.backlog.all().is_empty() || group.ext().paused_until.is_some());
             queue.groups.wake_at(new.ix, wake);
-            // What a purge has let go joins the line as of the purge.
-            if self.earlier.purged_of.binary_search(&new.ix).is_err() {
-                queue.expect_next(new.ix);
-            }
+            queue.expect_next(new.ix);
             queue.groups.settle(new.ix);
         }
         let homed = homes.iter().map(|(key, ..)| key);
         let keys = line.iter().map(|(key, _)| key);
         let keys = keys.chain(&queue.plain_position);
         let keys = keys.chain(homed);
-        let others = [self.earlier.redriven, self.earlier.purged];
-        let joins = keys.map(|key| key.join).chain(others);
-        queue.ticket = joins.map(|join| join.ticket).max().unwrap_or(0);
+        queue.ticket = keys.map(|key| key.join.ticket).max().unwrap_or(0);
         queue.ready_line = ReadyLine::from_positions(line);
         self.enter_limits(homes)
     }

@@ -8,12 +8,13 @@ use crate::message::state::StoredState;
 use crate::message::{Choices, Message};
 use crate::queue::finish::record;
 use crate::queue::moves::{first_due, member, order_key};
-use crate::queue::rebuild::{check, leases, Checked, Marks, Names, Term};
-use crate::{ConsumerIx, Seq};
+use crate::queue::rebuild::{check, leases, Checked, Names, Term};
+use crate::{ConsumerIx, Millis, Seq};
 
 impl Builder {
     /// Adds a message with its content. Messages come in the order of their
-    /// numbers.
+    /// numbers. `first_sent` is when the first send was done (Unix ms) of the row that it
+    /// ends, each of which replaced the one before.
     ///
     /// Errors: the message is out of order, out of range, or names a group or
     /// consumer that was not added.
@@ -29,7 +30,7 @@ impl Builder {
             siblings,
         }: Names,
         term: Option<Term>,
-        marks: Marks,
+        first_sent: Option<Millis>,
     ) -> Checked {
         ensure(
             seq > self.last_seq && seq < self.queue.next_seq,
@@ -42,18 +43,14 @@ impl Builder {
             message.group = group.ix;
         }
         check::content(content)?;
-        check::message(&message, term, marks, self.queue.last_receipt)?;
+        check::message(&message, term, self.queue.last_receipt)?;
         ensure(
             message.stored != StoredState::Due || message.due <= self.queue.last,
             "a message is stored as due before its due time",
         )?;
         if message.stored == StoredState::Running {
-            let running = leases::Running::of(seq, &message, group, term, marks.purged);
+            let running = leases::Running::of(seq, &message, group, term);
             self.running.extend(running);
-        }
-        if marks.purged {
-            self.earlier.purged_of.push(message.group);
-            return Ok(());
         }
         self.limits_of(&message, message.stored == StoredState::Running)?;
         if let Some(group) = group.and_then(|number| at_mut(&mut self.groups, number)) {
@@ -111,10 +108,6 @@ impl Builder {
                     self.queue.groups.enter_record(message.group, stored, key);
                     self.grouped_records += 1;
                 }
-                if marks.redriving {
-                    let order = (group.is_some(), message.priority, seq);
-                    self.earlier.redriving.push(order);
-                }
                 let list = self
                     .ended
                     .get_mut(stored as usize - StoredState::Finished as usize);
@@ -139,7 +132,7 @@ impl Builder {
             self.given.push((self.queue.ids.hash_of(id), seq));
         }
         self.queue.store.insert(seq, message, content);
-        if let Some(first) = marks.first_sent {
+        if let Some(first) = first_sent {
             exact(first)?;
             self.queue.store.set_first_sent(seq, first);
         }

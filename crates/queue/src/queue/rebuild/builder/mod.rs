@@ -2,7 +2,6 @@
 //!
 //! A snapshot may be damaged or forged, so every part is checked before it is used.
 
-mod earlier;
 mod groups;
 mod limits;
 mod message;
@@ -15,14 +14,12 @@ use super::{Checked, Known, OldEnd, Whole};
 use crate::consumer::TokenDelivery;
 use crate::dead_letters::DeadLetters;
 use crate::index::leases::{Batch, Leases};
-use crate::index::ready_line::Join;
 use crate::index::records::{Record, Records};
 use crate::index::waiting::Waiting;
 use crate::limits::{ensure, exact, name, schedule_name, token, Invalid, MAX_TOKEN_COUNT};
 use crate::message::state::StoredState;
 use crate::schedule::{Schedule, Schedules};
 use crate::{GroupIx, Millis, Queue, Receipt, Seq};
-use earlier::Earlier;
 use groups::NewGroup;
 
 pub use groups::GroupPart;
@@ -46,7 +43,6 @@ pub struct Builder {
     /// Finished and cancelled records with a RETAIN of their own.
     own: Vec<(StoredState, Record)>,
     grouped_records: usize,
-    earlier: Earlier,
     running: Vec<leases::Running>,
     batches: Vec<Batch>,
     /// Messages with ids given by clients, by the hash of the id.
@@ -79,7 +75,6 @@ impl Builder {
         queue.lateness = whole.lateness;
         queue.window = whole.window;
         queue.paused_until = whole.paused_until;
-        let (time, ticket) = whole.redriven;
         queue.plain_position = whole.plain_position.map(|at| at.key(GroupIx::NONE));
         Ok(Builder {
             queue,
@@ -90,10 +85,6 @@ impl Builder {
             ended: Default::default(),
             own: Vec::new(),
             grouped_records: 0,
-            earlier: Earlier {
-                redriven: Join { time, ticket },
-                ..Earlier::default()
-            },
             running: Vec::new(),
             batches: Vec::new(),
             given: Vec::new(),
@@ -184,14 +175,6 @@ impl Builder {
         Ok(())
     }
 
-    /// Says when messages with [`Marks::purged`](super::Marks::purged) were purged, and the rank of that command.
-    pub fn purged(&mut self, time: Millis, rank: u64) -> Checked {
-        exact(time)?;
-        exact(rank)?;
-        self.earlier.purged = Join { time, ticket: rank };
-        Ok(())
-    }
-
     /// Adds an id that DEDUP keeps taken.
     pub fn dedup(&mut self, id: &[u8], ended_at: Millis) -> Checked {
         name(id)?;
@@ -225,12 +208,8 @@ impl Builder {
                 }
             }
         }
-        let leases = self.running.iter().filter(|running| !running.purged);
-        let batches = running.batches.iter().filter(|(_, purged)| !purged);
-        self.queue.leases = Leases::from_parts(
-            leases.map(|running| running.lease).collect(),
-            batches.map(|(batch, _)| *batch).collect(),
-        );
+        let leases = self.running.iter().map(|running| running.lease);
+        self.queue.leases = Leases::from_parts(leases.collect(), running.batches);
         let (held, released) = (
             std::mem::take(&mut self.held),
             std::mem::take(&mut self.released),
@@ -261,7 +240,6 @@ impl Builder {
         // Operations rely on this position being right, and a forged snapshot may
         // give a wrong one.
         self.queue.plain_position = self.queue.plain_key(self.queue.last);
-        self.earlier.complete(&mut self.queue);
         Ok(self.queue)
     }
 }

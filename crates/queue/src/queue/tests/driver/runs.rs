@@ -121,7 +121,6 @@ pub fn run_lagging(plan: &Plan, most: u64) {
             RandomOp::Schedule { .. }
                 | RandomOp::Find(..)
                 | RandomOp::Purge(..)
-                | RandomOp::PurgeSome(..)
                 | RandomOp::Alter(_)
         );
         if is_of_many {

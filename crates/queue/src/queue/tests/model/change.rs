@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::Model;
 use crate::message::state::{Reason, State, StoredState};
-use crate::op::{Done, DueTime, FindAct, GroupChanges, Piecemeal, Redrive, Removal};
+use crate::op::{Done, DueTime, FindAct, GroupChanges, Redrive, Removal};
 use crate::settings::{Changes, OnDead};
 use crate::{Error, Millis, Seq, NEVER};
 
@@ -166,33 +166,6 @@ impl Model {
                 ids.len() as u64
             }
         }
-    }
-
-    pub(super) fn purge_some(&mut self, of: &Piecemeal, most: u64) -> u64 {
-        let number = match of {
-            Piecemeal::Leased(name) => self.groups.iter().position(|g| g.name == **name),
-            Piecemeal::Dead => None,
-        };
-        let mut doomed: Vec<(u64, Seq)> = self
-            .msgs
-            .iter()
-            .filter_map(|m| match of {
-                Piecemeal::Leased(_) => {
-                    let goes =
-                        m.stored == StoredState::Running && number.is_some() && m.group == number;
-                    goes.then_some((m.receipt, m.seq))
-                }
-                Piecemeal::Dead => (m.stored == StoredState::Dead).then_some((m.ended_at, m.seq)),
-            })
-            .collect();
-        doomed.sort_unstable();
-        doomed.truncate(most as usize);
-        for (_, seq) in &doomed {
-            self.unhold(*seq);
-            self.msgs.retain(|m| m.seq != *seq);
-        }
-        self.withdraw_purged();
-        doomed.len() as u64
     }
 
     pub(super) fn remove(&mut self, removal: &Removal) -> u64 {

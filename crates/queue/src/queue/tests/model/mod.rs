@@ -299,7 +299,6 @@ impl Model {
             }
             Op::FindDo { act, seqs } => Ok(Done::Count(self.find_do(*act, seqs))),
             Op::Purge { state, group } => Ok(Done::Count(self.purge(*state, group.as_deref()))),
-            Op::PurgeSome { of, most } => Ok(Done::Count(self.purge_some(of, *most))),
             Op::Remove(removal) => Ok(Done::Count(self.remove(removal))),
             Op::Pause { group, ms } => Ok(self.pause(group.as_deref(), *ms)),
             Op::Resume { group } => Ok(self.resume(group.as_deref())),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Name, NewMessage, RandomOp, When, START};
 use crate::op::{
-    AckSend, DueTime, Fetch, NewSchedule, Op, Piecemeal, Receipts, Redrive, Removal, Send, Signal,
+    AckSend, DueTime, Fetch, NewSchedule, Op, Receipts, Redrive, Removal, Send, Signal,
 };
 use crate::queue::tests::model::Model;
 use crate::schedule::recurrence::Recurrence;
@@ -229,10 +229,6 @@ impl RandomOp {
             RandomOp::Purge(state, of) => Op::Purge {
                 state: *state,
                 group: group(*of),
-            },
-            RandomOp::PurgeSome(of, most) => Op::PurgeSome {
-                of: group(*of).map_or(Piecemeal::Dead, Piecemeal::Leased),
-                most: *most,
             },
             RandomOp::Remove(at) => Op::Remove(Removal::Messages(seqs(at, model))),
             RandomOp::Free(of) => Op::Remove(match group(*of) {

@@ -81,9 +81,6 @@ pub enum RandomOp {
     /// many, without the last or, if the flag is set, the first.
     Find(State, FindAct, u8, bool),
     Purge(Option<State>, Option<u8>),
-    /// Of the leased messages of a group, or of the dead ones (`None`), at most
-    /// this many.
-    PurgeSome(Option<u8>, u64),
     /// A slice of a purge: these messages.
     Remove(Vec<u8>),
     /// A slice of a purge: what holds this group, or the ids that are taken.

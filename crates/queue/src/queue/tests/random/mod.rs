@@ -330,7 +330,6 @@ fn op(purges: u32) -> impl Strategy<Value = RandomOp> {
         purges => (only(), any_group()).prop_map(|(state, group)| RandomOp::Purge(state, group)),
         purges => prop::sample::select(&State::ALL[..])
             .prop_map(|state| RandomOp::Purge(Some(state), None)),
-        1 => (any_group(), 1..4u64).prop_map(|(group, most)| RandomOp::PurgeSome(group, most)),
         purges => vec(0..12u8, 1..5).prop_map(RandomOp::Remove),
         1 => any_group().prop_map(RandomOp::Free),
         2 => (any_group(), of(1..40u64)).prop_map(|(group, ms)| RandomOp::Pause(group, ms)),
