@@ -4,7 +4,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use dq_simulation::bugs::{Bug, BUGS};
+use dq_simulation::bugs::{self, Bug};
 use dq_simulation::cluster::Cluster;
 use dq_simulation::town::{self, Town};
 
@@ -38,7 +38,7 @@ fn every_seeded_bug_is_found_by_the_rule_that_is_about_it() {
     let next = AtomicUsize::new(0);
     let hunt_all = || {
         let mut missed = Vec::new();
-        while let Some(bug) = BUGS.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(bug) = bugs::all().nth(next.fetch_add(1, Ordering::Relaxed)) {
             match hunt(*bug) {
                 Ok(found) => println!("{}: {found}", bug.name),
                 Err(others) => missed.push((bug.name, bug.finds, others)),

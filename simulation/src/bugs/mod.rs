@@ -3,9 +3,8 @@
 //! it (`tests/seeded_bugs.rs`). None of them is in the queue itself.
 
 mod edits;
-mod table;
-
-pub use table::BUGS;
+mod of_messages;
+mod of_queues;
 
 use dq_queue::op::Before;
 use dq_queue::queue::inspect::find::Search;
@@ -32,6 +31,11 @@ pub struct Bug {
     pub logs_before: fn(&mut Before),
     /// Changes what is searched for.
     pub searches: fn(&mut Search<'_>),
+}
+
+/// All seeded bugs.
+pub fn all() -> impl Iterator<Item = &'static Bug> {
+    of_queues::BUGS.iter().chain(of_messages::BUGS)
 }
 
 /// No bug.
