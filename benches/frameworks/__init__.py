@@ -3,5 +3,5 @@
     python -m benches.frameworks --smoke
 
 `contenders` starts and kills the workers of a framework on one transport, `measures` has one function for each row of
-the table, `celery_yard`, `dramatiq_yard` and `laravel.php` are the applications.
+the table, `celery_app`, `dramatiq_app` and `laravel.php` are the applications.
 """

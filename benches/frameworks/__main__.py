@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benches.frameworks.contenders import PAIRS, Laravel
 from benches.frameworks.measures import MEASURES, Size
+from benches.frameworks.one_side import Side, measured, say
 from benches.frameworks.page import page, table
-from benches.frameworks.sides import Side, measured, say
 from benches.section import replace
 
 

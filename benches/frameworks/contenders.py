@@ -13,7 +13,7 @@ from types import ModuleType
 
 from tests.harness.server import ROOT, Server, wait_for
 
-# The yards import the Python package.
+# The applications import the Python package.
 sys.path.insert(0, str(ROOT / "clients/python/src"))
 
 HERE = Path(__file__).parent
@@ -28,7 +28,7 @@ GRACE = 2
 
 
 class Contender:
-    """One side of a comparison. `server` holds the queues and `ledger` what tasks write down."""
+    """One side of a comparison. `server` holds the queues and `task_log` what tasks write down."""
 
     name: str
     settings: str
@@ -39,9 +39,9 @@ class Contender:
     has_threads = True
     """Whether a worker may do several tasks at a time."""
 
-    def __init__(self, server: Server, ledger: Server) -> None:
+    def __init__(self, server: Server, task_log: Server) -> None:
         self.server = server
-        self.ledger = ledger
+        self.task_log = task_log
         self._workers: list[Worker] = []
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class Contender:
 
 
 class Worker:
-    """A worker in a process group of its own. `name` is what it writes into the ledger."""
+    """A worker in a process group of its own. `name` is what it writes into the task_log."""
 
     def __init__(self, name: str, pid: int, process: subprocess.Popen | None = None) -> None:
         self.name = name
@@ -103,18 +103,18 @@ class Worker:
 
 
 class PythonContender(Contender):
-    """A framework whose application is a yard."""
+    """A framework whose application is loaded once by a process that forks the workers (fork_server.py)."""
 
-    yard: str
+    application: str
 
-    def __init__(self, server: Server, ledger: Server) -> None:
-        super().__init__(server, ledger)
-        os.environ["LEDGER"] = str(ledger.port)
-        self._module: ModuleType = importlib.import_module(f"benches.frameworks.{self.yard}")
+    def __init__(self, server: Server, task_log: Server) -> None:
+        super().__init__(server, task_log)
+        os.environ["TASK_LOG"] = str(task_log.port)
+        self._module: ModuleType = importlib.import_module(f"benches.frameworks.{self.application}")
         scheme = "dq" if self.is_ours else "redis"
         self._url = f"{scheme}://127.0.0.1:{server.port}/0"
         self._module.configure(self._url, self.options())
-        self._yard: subprocess.Popen | None = None
+        self._fork_server: subprocess.Popen | None = None
 
     def options(self) -> dict:
         raise NotImplementedError
@@ -123,27 +123,27 @@ class PythonContender(Contender):
         self._module.send(kind, *args, due=due)
 
     def start(self, threads: int) -> Worker:
-        if self._yard is None:
-            words = [sys.executable, "-m", f"benches.frameworks.{self.yard}"]
-            words += [self._url, str(self.ledger.port), json.dumps(self.options())]
+        if self._fork_server is None:
+            words = [sys.executable, "-m", f"benches.frameworks.{self.application}"]
+            words += [self._url, str(self.task_log.port), json.dumps(self.options())]
             env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "clients/python/src")])}
-            self._yard = subprocess.Popen(
+            self._fork_server = subprocess.Popen(
                 words, cwd=ROOT, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
             )
         name = self._next_name()
-        self._yard.stdin.write(f"{name} {threads}\n")
-        self._yard.stdin.flush()
-        return self._started(Worker(name, int(self._yard.stdout.readline())))
+        self._fork_server.stdin.write(f"{name} {threads}\n")
+        self._fork_server.stdin.flush()
+        return self._started(Worker(name, int(self._fork_server.stdout.readline())))
 
     def close(self) -> None:
         super().close()
-        if self._yard is not None:
-            self._yard.stdin.close()
-            self._yard.wait(20)
+        if self._fork_server is not None:
+            self._fork_server.stdin.close()
+            self._fork_server.wait(20)
 
 
 class Celery(PythonContender):
-    yard = "celery_yard"
+    application = "celery_app"
     kills = 300
 
     @property
@@ -167,7 +167,7 @@ class CeleryRedis(Celery):
 
 
 class Dramatiq(PythonContender):
-    yard = "dramatiq_yard"
+    application = "dramatiq_app"
     kills = 100
 
     @property
@@ -199,8 +199,8 @@ class Laravel(Contender):
     has_eta_memory = False
     has_threads = False
 
-    def __init__(self, server: Server, ledger: Server) -> None:
-        super().__init__(server, ledger)
+    def __init__(self, server: Server, task_log: Server) -> None:
+        super().__init__(server, task_log)
         self._sender = subprocess.Popen(
             [*self._command(), "send"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -222,7 +222,7 @@ class Laravel(Contender):
 
     def _command(self) -> list[str]:
         driver = "dq" if self.is_ours else "redis"
-        return ["php", str(HERE / "laravel.php"), driver, str(self.server.port), str(self.ledger.port), str(LEASE)]
+        return ["php", str(HERE / "laravel.php"), driver, str(self.server.port), str(self.task_log.port), str(LEASE)]
 
     def send(self, kind: str, *args: object, due: float | None = None, queue: str = "high") -> None:
         # While `high` is empty, Laravel's own driver looks at `low` only every block_for seconds.

@@ -1,6 +1,6 @@
 <?php
 /*
- * The application of Laravel: php laravel.php DRIVER PORT LEDGER-PORT RETRY-AFTER send|work [NAME]
+ * The application of Laravel: php laravel.php DRIVER PORT TASK_LOG-PORT RETRY-AFTER send|work [NAME]
  *
  * `send` reads a line of JSON for each job, [kind, args, due, queue], and answers each with a line. `work` is what
  * `php artisan queue:work --queue=high,low --sleep=0` does.
@@ -22,18 +22,18 @@ use Illuminate\Queue\QueueManager;
 use Illuminate\Queue\Worker;
 use Illuminate\Queue\WorkerOptions;
 
-[, $driver, $port, $ledgerPort, $retryAfter, $what] = $argv;
+[, $driver, $port, $logPort, $retryAfter, $what] = $argv;
 define('WORKER', $argv[6] ?? '-');
-define('LEDGER', (int) $ledgerPort);
+define('TASK_LOG', (int) $logPort);
 
-function ledger(string $what, string $task, string $worker = WORKER): void
+function writeDown(string $what, string $task, string $worker = WORKER): void
 {
     static $redis = null;
     if ($redis === null) {
         $redis = new Redis();
-        $redis->connect('127.0.0.1', LEDGER);
+        $redis->connect('127.0.0.1', TASK_LOG);
     }
-    $redis->rpush('ledger', sprintf('%s %s %.6f %s', $what, $task, microtime(true), $worker));
+    $redis->rpush('task_log', sprintf('%s %s %.6f %s', $what, $task, microtime(true), $worker));
 }
 
 class Job
@@ -50,12 +50,12 @@ class Job
     public function handle(): void
     {
         if ($this->kind === 'work') {
-            ledger('start', $this->args[0]);
+            writeDown('start', $this->args[0]);
             usleep((int) ($this->args[1] * 1e6));
-            ledger('end', $this->args[0]);
+            writeDown('end', $this->args[0]);
             self::$unacked = $this->args[0];
         } elseif ($this->kind === 'late') {
-            ledger('late', $this->args[0], (string) ((microtime(true) - $this->args[1]) * 1000));
+            writeDown('late', $this->args[0], (string) ((microtime(true) - $this->args[1]) * 1000));
         }
     }
 }
@@ -104,7 +104,7 @@ if ($what === 'work') {
     // With both drivers a job is acked before the next one begins, or before the worker stops.
     $events->listen([JobProcessing::class, WorkerStopping::class], function (): void {
         if (Job::$unacked !== null) {
-            ledger('ack', Job::$unacked);
+            writeDown('ack', Job::$unacked);
             Job::$unacked = null;
         }
     });

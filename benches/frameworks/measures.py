@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from benches.frameworks.contenders import LEASE, Contender, Laravel
-from benches.frameworks.ledger import Ledger, judge
+from benches.frameworks.task_log import TaskLog, judge
 from tests.harness.server import Server
 
 WORK = 0.1
@@ -48,26 +48,26 @@ def cpu(server: Server) -> float:
     return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
 
 
-def _fresh(contender: Contender) -> Ledger:
+def _fresh(contender: Contender) -> TaskLog:
     contender.server.client().flushall()
-    ledger = Ledger(contender.ledger.port)
-    ledger.clear()
-    return ledger
+    task_log = TaskLog(contender.task_log.port)
+    task_log.clear()
+    return task_log
 
 
-def _warm(contender: Contender, ledger: Ledger) -> None:
+def _warm(contender: Contender, task_log: TaskLog) -> None:
     """Sends a task and waits until it is done. When its ack is noted is up to the framework."""
     contender.send("work", "warm", 0)
-    _until(lambda: _has_ended(ledger, "warm"), 20)
+    _until(lambda: _has_ended(task_log, "warm"), 20)
 
 
-def _has_ended(ledger: Ledger, *tasks: str) -> bool:
-    return {("end", task) for task in tasks} <= {(one.what, one.task) for one in ledger.entries()}
+def _has_ended(task_log: TaskLog, *tasks: str) -> bool:
+    return {("end", task) for task in tasks} <= {(one.what, one.task) for one in task_log.entries()}
 
 
-def _lates(ledger: Ledger) -> list[float]:
+def _lates(task_log: TaskLog) -> list[float]:
     """Returns how late (ms) tasks were that were sent for a time."""
-    return [float(one.worker) for one in ledger.entries() if one.what == "late"]
+    return [float(one.worker) for one in task_log.entries() if one.what == "late"]
 
 
 def _until(condition: Callable[[], bool], seconds: float) -> bool:
@@ -85,16 +85,16 @@ def _percentile(values: list[float], share: float) -> float:
 
 
 class _Progress:
-    """What the ledger says so far."""
+    """What the task_log says so far."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, task_log: TaskLog) -> None:
+        self._task_log = task_log
         self._read = 0
         self.ended: set[str] = set()
         self.workers: set[str] = set()
 
     def look(self) -> None:
-        for entry in self._ledger.entries(self._read):
+        for entry in self._task_log.entries(self._read):
             self._read += 1
             self.workers.add(entry.worker)
             if entry.what == "end":
@@ -103,8 +103,8 @@ class _Progress:
 
 def kills(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows:
     """Kills workers, one after the other, while there is more work than they can do."""
-    ledger = _fresh(contender)
-    progress = _Progress(ledger)
+    task_log = _fresh(contender)
+    progress = _Progress(task_log)
     count = size.kills or size.of(contender.kills)
     random.seed(28)
     workers = [contender.start(2) for _ in range(3)]
@@ -137,7 +137,7 @@ def kills(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows:
     time.sleep(LEASE + 5)
     for worker in workers:
         worker.stop()
-    verdict = judge(sent, killed, ledger.entries())
+    verdict = judge(sent, killed, task_log.entries())
     return {
         "kills": count,
         "cut": verdict.cut,
@@ -150,26 +150,26 @@ def kills(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows:
 
 def lateness(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows:
     """Sends tasks with etas spread over some seconds to a worker that has nothing else to do."""
-    ledger = _fresh(contender)
+    task_log = _fresh(contender)
     worker = contender.start(4)
-    _warm(contender, ledger)
-    ledger.clear()
+    _warm(contender, task_log)
+    task_log.clear()
     count = size.of(1000)
     first = time.time() + 4
     dues = sorted(first + random.uniform(0, count / 50) for _ in range(count))
     for number, due in enumerate(dues):
         contender.send("late", f"t{number}", due, due=due)
-    _until(lambda: len(_lates(ledger)) >= count, count / 50 + 60)
+    _until(lambda: len(_lates(task_log)) >= count, count / 50 + 60)
     worker.stop()
-    late = _lates(ledger)
+    late = _lates(task_log)
     return {"late_p50": _percentile(late, 0.5), "late_p99": _percentile(late, 0.99), "late_missing": count - len(late)}
 
 
 def memory(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows:
     """Sends tasks that are due in an hour, and looks how the worker grows."""
-    ledger = _fresh(contender)
+    task_log = _fresh(contender)
     worker = contender.start(1)
-    _warm(contender, ledger)
+    _warm(contender, task_log)
     before = worker.memory()
     due = time.time() + 3600
     for number in range(size.of(100_000)):
@@ -198,17 +198,17 @@ def _speed(contender: Contender, size: Size, threads: int) -> Rows:
 
 
 def _speed_round(contender: Contender, count: int, threads: int) -> Rows:
-    ledger = _fresh(contender)
+    task_log = _fresh(contender)
     began = cpu(contender.server)
     contender.send("work", "first", 0)
     for _ in range(count):
         contender.send("nothing")
     contender.send("work", "last", 0)
     worker = contender.start(threads)
-    _until(lambda: _has_ended(ledger, "first", "last"), 120)
+    _until(lambda: _has_ended(task_log, "first", "last"), 120)
     time.sleep(0.2)
     used = cpu(contender.server) - began
-    at = {(one.what, one.task): one.at for one in ledger.entries()}
+    at = {(one.what, one.task): one.at for one in task_log.entries()}
     worker.stop()
     if ("end", "last") not in at:
         return {}
@@ -229,17 +229,17 @@ def two_queues(contender: Contender, size: Size, say: Callable[[str], None]) -> 
     """Sends to one of two queues at which an idle worker waits, and looks how late it comes."""
     if not isinstance(contender, Laravel):
         return {}
-    ledger = _fresh(contender)
+    task_log = _fresh(contender)
     worker = contender.start(1)
-    _warm(contender, ledger)
-    ledger.clear()
+    _warm(contender, task_log)
+    task_log.clear()
     count = max(4, size.of(60))
     for number in range(count):
         time.sleep(random.uniform(0.05, 0.3))
         contender.send("late", f"t{number}", time.time(), queue=("high", "low")[number % 2])
-        _until(lambda number=number: len(_lates(ledger)) > number, 20)
+        _until(lambda number=number: len(_lates(task_log)) > number, 20)
     worker.stop()
-    late = _lates(ledger)
+    late = _lates(task_log)
     return {"woken_p50": _percentile(late, 0.5), "woken_max": max(late, default=float("nan"))}
 
 

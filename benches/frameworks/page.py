@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from textwrap import fill
 
-from benches.frameworks.sides import Side
+from benches.frameworks.one_side import Side
 
 INTRO = """\
 Written by `make bench-frameworks BENCH_FLAGS='--write docs/benchmarks-frameworks.md'`: a framework with our driver beside its own

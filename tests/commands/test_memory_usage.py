@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.load.crowd import FAR
+from tests.load.large_queues import FAR
 
 MESSAGES = 30_000
 MOST_OFF = 0.10

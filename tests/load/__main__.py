@@ -15,7 +15,7 @@ import argparse
 import sys
 from statistics import median_low
 
-from tests.load.punctual import Punctual
+from tests.load.lateness import Lateness
 from tests.load.searches import Searches
 from tests.load.stalls import Stalls
 
@@ -25,7 +25,7 @@ HEAD = (
 )
 
 
-PUNCTUAL_HEAD = f"{'':<36}{'messages':>10}{'p50':>9}{'p99':>9}{'longest':>9}{'machine':>9}"
+LATENESS_HEAD = f"{'':<36}{'messages':>10}{'p50':>9}{'p99':>9}{'longest':>9}{'machine':>9}"
 
 
 def main() -> int:
@@ -58,10 +58,10 @@ def main() -> int:
                 show(row)
                 print(f"    {longest.name}: at most {longest.ms:.2f} ms of processor time", flush=True)
     if not args.slices:
-        with Punctual() as punctual:
-            print(f"\nhow late, in ms\n{PUNCTUAL_HEAD}", flush=True)
+        with Lateness() as lateness:
+            print(f"\nhow late, in ms\n{LATENESS_HEAD}", flush=True)
             for _ in range(args.rounds):
-                for row in punctual.rows(args.waited):
+                for row in lateness.rows(args.waited):
                     found.setdefault(row.name, []).append(row.beyond)
                     print(f"{row.name:<36}{row.messages:>10,}{row.p50:>9}{row.p99:>9}{row.longest:>9}{row.noise:>9.2f}", flush=True)
     late = {name: median_low(beyond) for name, beyond in found.items() if median_low(beyond) > args.limit}

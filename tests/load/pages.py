@@ -22,7 +22,7 @@ from tests.harness.absence import Absences
 from tests.harness.cli import Cli, build
 from tests.harness.web import Web
 from tests.harness.wire import encode
-from tests.load.crowd import FAR, PAYLOAD, fill, fill_groups
+from tests.load.large_queues import FAR, PAYLOAD, fill, fill_groups
 from tests.load.probe import Probe, Waits
 from tests.load.server import TimedServer
 

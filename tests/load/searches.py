@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.harness.wire import Error
-from tests.load.crowd import FAR, PAYLOAD, fill
+from tests.load.large_queues import FAR, PAYLOAD, fill
 from tests.load.stalls import Row, Stalls
 
 # MSEND, FETCH and ACK of so many in a command, as busy programs do.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tests.harness.absence import Absences
 from tests.harness.server import now_ms
-from tests.load.crowd import (
+from tests.load.large_queues import (
     FAR,
     PAYLOAD,
     fill,

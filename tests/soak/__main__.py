@@ -18,9 +18,9 @@ from statistics import mean
 import redis
 
 from tests.harness.server import Server
-from tests.soak.actors import CAST, create, play
-from tests.soak.gate import Gate
-from tests.soak.gauge import MIB, Gauge
+from tests.soak.actors import ACTORS, create, play
+from tests.soak.memory import MIB, Memory
+from tests.soak.pauses import Pauses
 
 MOST_OFF = 0.05
 MOST_GROWTH = 0.05
@@ -58,33 +58,33 @@ def main() -> int:
 
 def soak(server, args) -> list:
     """Runs it and prints its table; what was wrong, in words."""
-    gate = Gate()
+    pauses = Pauses()
     client = server.client(socket_timeout=600)
     info = client.info("server")
     engine = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {info['redis_version']}"
     print(f"{engine}, {client.info('memory')['mem_allocator']}, seed {args.seed}; active defrag {defrag(client)}")
-    crew = start(server, gate, args.seed)
+    processes = start(server, pauses, args.seed)
     try:
-        gate.shut(len(crew))
-        gauge = Gauge(server)
+        pauses.pause(len(processes))
+        memory = Memory(server)
         create(client, args.messages)
         print(HEAD, flush=True)
         samples = []
         for _ in range(args.samples):
-            gate.open()
+            pauses.resume()
             time.sleep(args.seconds / args.samples)
-            gate.shut(len(crew))
-            dead = [process.name for process in crew if not process.is_alive()]
+            pauses.pause(len(processes))
+            dead = [process.name for process in processes if not process.is_alive()]
             assert not dead, f"these ended too soon: {dead}"
-            samples.append(gauge.sample())
+            samples.append(memory.sample())
             show(samples[-1])
-        removals = list(gauge.take_away())
+        removals = list(memory.take_away())
         for removal in removals:
             print(removal)
-        left = gauge.beyond()
+        left = memory.beyond()
     finally:
-        gate.end()
-        for process in crew:
+        pauses.end()
+        for process in processes:
             process.join(5)
             process.kill()
     growth = grown(samples)
@@ -92,16 +92,16 @@ def soak(server, args) -> list:
     return verdict(samples, removals, growth, left)
 
 
-def start(server, gate, seed) -> list:
+def start(server, pauses, seed) -> list:
     context = multiprocessing.get_context("fork")
-    crew = []
-    for n, kind in enumerate(CAST):
+    processes = []
+    for n, kind in enumerate(ACTORS):
         process = context.Process(
-            target=play, args=(kind, server.port, gate, seed + n), name=f"{kind.__name__} {n}", daemon=True
+            target=play, args=(kind, server.port, pauses, seed + n), name=f"{kind.__name__} {n}", daemon=True
         )
         process.start()
-        crew.append(process)
-    return crew
+        processes.append(process)
+    return processes
 
 
 def defrag(client) -> str:

@@ -31,16 +31,16 @@ def create(client, messages: int) -> None:
 
 
 class Actor:
-    """A connection and random numbers of its own; `run` goes on until the gate says that all is over."""
+    """A connection and random numbers of its own; `run` goes on until `pauses` says that all is over."""
 
-    def __init__(self, port: int, gate, seed: int):
-        self.gate, self.rng = gate, random.Random(seed)
+    def __init__(self, port: int, pauses, seed: int):
+        self.pauses, self.rng = pauses, random.Random(seed)
         self.wire = Wire(port, timeout=60)
         self.keys = list(QUEUES)
 
     def run(self) -> None:
         """Turns of this actor's work, as long as there are any."""
-        while self.gate.working():
+        while self.pauses.working():
             self.turn(self.rng.choice(self.keys))
 
     def do(self, verb, key, *args):
@@ -187,8 +187,8 @@ class Meddler(Actor):
 class Passenger(Actor):
     """Connects, waits bound to its connection, and is gone: with a reply unread, half of the time."""
 
-    def __init__(self, port: int, gate, seed: int):
-        super().__init__(port, gate, seed)
+    def __init__(self, port: int, pauses, seed: int):
+        super().__init__(port, pauses, seed)
         self.port = port
 
     def turn(self, key) -> None:
@@ -199,9 +199,9 @@ class Passenger(Actor):
         time.sleep(0.02)
 
 
-CAST = (Producer,) * 3 + (Consumer,) * 4 + (Meddler, Passenger)
+ACTORS = (Producer,) * 3 + (Consumer,) * 4 + (Meddler, Passenger)
 
 
-def play(kind, port: int, gate, seed: int) -> None:
+def play(kind, port: int, pauses, seed: int) -> None:
     """The life of one actor's process."""
-    kind(port, gate, seed).run()
+    kind(port, pauses, seed).run()

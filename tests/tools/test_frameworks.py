@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from benches.frameworks.contenders import Laravel
-from benches.frameworks.ledger import Entry, judge
+from benches.frameworks.task_log import Entry, judge
 from tests.harness.optional import need
 from tests.harness.server import ROOT
 

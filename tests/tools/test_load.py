@@ -8,8 +8,8 @@ from tests.harness.absence import Absences
 from tests.harness.server import wait_for
 from tests.load import tenants
 from tests.load.families.__main__ import main as families
+from tests.load.lateness import Lateness
 from tests.load.probe import Probe, Waits
-from tests.load.punctual import Punctual
 from tests.load.searches import Searches
 from tests.load.stalls import Stalls
 from tests.soak.__main__ import soak
@@ -33,8 +33,8 @@ def test_batches_and_find_are_measured():
 
 
 def test_the_lateness_of_messages_is_measured():
-    with Punctual() as punctual:
-        rows = list(punctual.rows(4))
+    with Lateness() as lateness:
+        rows = list(lateness.rows(4))
     assert len({row.name for row in rows}) == len(rows) == 8
     assert all(0 <= row.p50 <= row.p99 <= row.longest for row in rows)
 

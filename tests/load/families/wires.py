@@ -6,7 +6,7 @@ import time
 from tests.harness.server import Server, wait_for
 from tests.harness.topology import Cluster
 from tests.harness.wire import Wire, encode
-from tests.load.crowd import raise_limit
+from tests.load.large_queues import raise_limit
 from tests.torture.family_actors import routing
 
 FAMILY = "load"

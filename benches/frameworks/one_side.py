@@ -26,8 +26,8 @@ class Side:
 
 def measured(kind: type[Contender], names: list[str], size: Size) -> Side:
     """Measures one side of a pair on servers of its own."""
-    server, ledger = Server().start(), Server(load_module=False).start()
-    contender = kind(server, ledger)
+    server, task_log = Server().start(), Server(load_module=False).start()
+    contender = kind(server, task_log)
     try:
         rows: Rows = {}
         for name in names:
@@ -39,7 +39,7 @@ def measured(kind: type[Contender], names: list[str], size: Size) -> Side:
     finally:
         contender.close()
         server.close()
-        ledger.close()
+        task_log.close()
 
 
 def _version(server: Server) -> str:

@@ -1,4 +1,4 @@
-"""The application of Dramatiq: `python -m benches.frameworks.dramatiq_yard URL LEDGER-PORT SETTINGS`."""
+"""The application of Dramatiq: `python -m benches.frameworks.dramatiq_app URL LOG-PORT SETTINGS`."""
 
 import json
 import os
@@ -10,8 +10,8 @@ import dramatiq
 from dqueue.dramatiq import DqBroker, DqConsumer
 from dramatiq.brokers.redis import RedisBroker, _RedisConsumer
 
-from benches.frameworks.ledger import Ledger
-from benches.frameworks.yard import serve
+from benches.frameworks.fork_server import serve
+from benches.frameworks.task_log import TaskLog
 
 broker: dramatiq.Broker
 actors: dict[str, dramatiq.Actor] = {}
@@ -28,24 +28,24 @@ def configure(url: str, settings: dict) -> dramatiq.Broker:
     return broker
 
 
-def ledger() -> Ledger:
-    found = _ledgers.get(os.getpid())
+def task_log() -> TaskLog:
+    found = _task_logs.get(os.getpid())
     if found is None:
-        found = _ledgers[os.getpid()] = Ledger(int(os.environ["LEDGER"]))
+        found = _task_logs[os.getpid()] = TaskLog(int(os.environ["TASK_LOG"]))
     return found
 
 
-_ledgers: dict[int, Ledger] = {}
+_task_logs: dict[int, TaskLog] = {}
 
 
 def work(task: str, seconds: float) -> None:
-    ledger().write("start", task, os.environ["WORKER"])
+    task_log().write("start", task, os.environ["WORKER"])
     time.sleep(seconds)
-    ledger().write("end", task, os.environ["WORKER"])
+    task_log().write("end", task, os.environ["WORKER"])
 
 
 def late(task: str, due: float) -> None:
-    ledger().write("late", task, f"{(time.time() - due) * 1000}")
+    task_log().write("late", task, f"{(time.time() - due) * 1000}")
 
 
 def nothing() -> None:
@@ -69,7 +69,7 @@ def _noted(consumer: type) -> None:
     def noted(self, message):
         ack(self, message)
         if message.actor_name == "work":
-            ledger().write("ack", message.args[0], os.environ["WORKER"])
+            task_log().write("ack", message.args[0], os.environ["WORKER"])
 
     consumer.ack = noted
 
@@ -82,8 +82,8 @@ def _work(name: str, threads: int) -> None:
 
 
 if __name__ == "__main__":
-    os.environ["LEDGER"] = sys.argv[2]
-    import benches.frameworks.dramatiq_yard as this
+    os.environ["TASK_LOG"] = sys.argv[2]
+    import benches.frameworks.dramatiq_app as this
 
     this.configure(sys.argv[1], json.loads(sys.argv[3]))
     this._note_acks()

@@ -26,10 +26,10 @@ class Late:
         return self.p50 - 2 * self.noise
 
 
-class Punctual:
+class Lateness:
     """A server, and messages of its queue `q` that somebody waits for."""
 
-    def __enter__(self) -> "Punctual":
+    def __enter__(self) -> "Lateness":
         self.server = Server().start()
         self.q = Queue(self.server.client(), b"q")
         self.q.server = self.server

@@ -47,7 +47,7 @@ class Removal:
         )
 
 
-class Gauge:
+class Memory:
     """Measures against the server as it was when this was made: connected to, and empty."""
 
     def __init__(self, server):

@@ -1,4 +1,4 @@
-"""The application of Celery: `python -m benches.frameworks.celery_yard URL LEDGER-PORT SETTINGS`."""
+"""The application of Celery: `python -m benches.frameworks.celery_app URL LOG-PORT SETTINGS`."""
 
 import json
 import os
@@ -10,8 +10,8 @@ import dqueue.kombu  # noqa: F401  makes dq:// known
 import kombu.message
 from celery import Celery
 
-from benches.frameworks.ledger import Ledger
-from benches.frameworks.yard import serve
+from benches.frameworks.fork_server import serve
+from benches.frameworks.task_log import TaskLog
 
 app = Celery("bench", set_as_current=False)
 
@@ -31,27 +31,27 @@ def configure(url: str, settings: dict) -> Celery:
     return app
 
 
-def ledger() -> Ledger:
+def task_log() -> TaskLog:
     # A connection of each process, because a fork must not share one.
-    found = _ledgers.get(os.getpid())
+    found = _task_logs.get(os.getpid())
     if found is None:
-        found = _ledgers[os.getpid()] = Ledger(int(os.environ["LEDGER"]))
+        found = _task_logs[os.getpid()] = TaskLog(int(os.environ["TASK_LOG"]))
     return found
 
 
-_ledgers: dict[int, Ledger] = {}
+_task_logs: dict[int, TaskLog] = {}
 
 
 @app.task(name="work")
 def work(task: str, seconds: float) -> None:
-    ledger().write("start", task, os.environ["WORKER"])
+    task_log().write("start", task, os.environ["WORKER"])
     time.sleep(seconds)
-    ledger().write("end", task, os.environ["WORKER"])
+    task_log().write("end", task, os.environ["WORKER"])
 
 
 @app.task(name="late")
 def late(task: str, due: float) -> None:
-    ledger().write("late", task, f"{(time.time() - due) * 1000}")
+    task_log().write("late", task, f"{(time.time() - due) * 1000}")
 
 
 @app.task(name="nothing")
@@ -72,7 +72,7 @@ def _note_acks() -> None:
     def noted(self, multiple=False):
         ack(self, multiple)
         if self.headers.get("task") == "work":
-            ledger().write("ack", json.loads(self.body)[0][0], os.environ["WORKER"])
+            task_log().write("ack", json.loads(self.body)[0][0], os.environ["WORKER"])
 
     kombu.message.Message.ack = noted
 
@@ -85,8 +85,8 @@ def _work(name: str, threads: int) -> None:
 
 
 if __name__ == "__main__":
-    os.environ["LEDGER"] = sys.argv[2]
-    import benches.frameworks.celery_yard as this
+    os.environ["TASK_LOG"] = sys.argv[2]
+    import benches.frameworks.celery_app as this
 
     this.configure(sys.argv[1], json.loads(sys.argv[3]))
     this._note_acks()

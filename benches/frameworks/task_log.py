@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import redis
 
-KEY = "ledger"
+KEY = "task_log"
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Entry:
     worker: str
 
 
-class Ledger:
+class TaskLog:
     """The list. Programs in other languages add the same lines: `what task unix-seconds worker`."""
 
     def __init__(self, port: int) -> None:
