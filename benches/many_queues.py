@@ -103,7 +103,7 @@ def _touch(server, queues, due):
 
 
 def _late(bench, server, queues, messages, seconds):
-    """Returns how late messages in so many queues reach blocked consumers, without the absences of processors."""
+    """Returns how late messages in this number of queues reach blocked consumers, without the absences of processors."""
     server.empty()
     with Absences(CORES) as absences:
         late = bench.generator.lateness(server, "q", messages, seconds, CONNECTIONS, queues=queues)
@@ -122,7 +122,7 @@ def _steady(bench, server):
 
 
 def _schedules(bench, server):
-    """Schedules of one moment, in one queue: until the last has fired."""
+    """Returns how long a queue needs to fire schedules that are all due at one moment."""
     count = bench.scaled(10_000)
 
     def measure():

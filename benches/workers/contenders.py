@@ -88,7 +88,7 @@ CONTENDERS = [
     _python("Celery", PEER, "with_celery", _each(600, 600, 600)),
     _python("Dramatiq", PEER, "with_dramatiq", _each(1_000, 1_000, 1_000)),
     _python("RQ", PEER, "with_rq", {1: 250}),
-    # With one job at a time it looks for the next one twice a second.
+    # At a concurrency of 1, arq looks for the next job twice a second.
     _python("arq", PEER, "with_arq", _each(5, 300, 700)),
     _python("taskiq", PEER, "with_taskiq", _each(1_500, 2_500, 2_500)),
     _python(

@@ -122,7 +122,7 @@ pub fn parse_span(text: &str) -> Result<Millis, String> {
 
 /// Parses a moment, and returns it in Unix milliseconds: 2026-11-20, or with a time in
 /// UTC 2026-11-20T12:00[:00[.000]]; a number of at least ten digits is Unix milliseconds;
-/// 10s, 5m, 2h or 1d is so long ago by the clock of this machine.
+/// 10s, 5m, 2h or 1d is that long ago by the clock of this machine.
 pub fn parse_moment(text: &str) -> Result<Millis, String> {
     let digits = text.bytes().all(|b| b.is_ascii_digit());
     if digits && text.len() >= 10 {

@@ -92,7 +92,7 @@ func durably(t *testing.T, q *dq.Queue, known map[string]string, words []string)
 	unconfirmed(t, err)
 }
 
-// work runs a worker until it has got so many messages.
+// work runs a worker until it has got the expected number of messages.
 func work(t *testing.T, q *dq.Queue, one step) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()

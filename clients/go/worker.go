@@ -306,7 +306,7 @@ func (r *run) fetch(ctx context.Context, from source, consumer string, places in
 			return batch
 		}
 		if len(acking) > 0 && isRefusal(err) {
-			// The acks go out one by one, and the next try shows whether it was they that were refused.
+			// The acks are sent alone from here on. If the fetch without them succeeds, they were what was refused.
 			for _, one := range acking {
 				r.acks.addLate(one)
 			}

@@ -16,9 +16,9 @@ const AHEAD: Millis = AHEAD_US / 1000;
 /// What became of corrupted bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// They were refused.
+    /// The bytes were refused.
     Refused,
-    /// They were still valid, and were accepted.
+    /// The bytes were still valid, and were accepted.
     Taken,
 }
 

@@ -20,7 +20,7 @@ use dq_simulation::trace::Tally;
 
 /// The steps after which a cluster ends and the one of the next seed begins.
 const STEPS_OF_A_CLUSTER: u64 = 20_000;
-/// Each cluster is followed by a server with so many queues, for so many turns.
+/// Each cluster is followed by a server with this number of queues, for this number of turns.
 const QUEUES: usize = 2_000;
 const TURNS: u64 = 500;
 

@@ -56,7 +56,7 @@ impl Call {
     /// argument, which outlives the call.
     pub unsafe fn bytes(&self, index: usize) -> &[u8] {
         let mut len = 0;
-        // SAFETY: the server gives a pointer to so many bytes.
+        // SAFETY: the server gives a pointer to this number of bytes.
         unsafe {
             let at = api!(RedisModule_StringPtrLen(self.arg(index), &mut len));
             std::slice::from_raw_parts(at.cast(), len)

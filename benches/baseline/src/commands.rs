@@ -30,7 +30,7 @@ pub unsafe extern "C" fn command<C: Command>(
     argc: c_int,
 ) -> c_int {
     let call = Call { ctx, argv, argc };
-    // SAFETY: the server calls with a live context and so many arguments.
+    // SAFETY: the server calls with a live context and this number of arguments.
     unsafe {
         if C::ARGUMENTS.contains(&argc) {
             C::run(call)

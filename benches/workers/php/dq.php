@@ -1,6 +1,6 @@
 <?php
 
-// Dq\Worker over phpredis. At a concurrency above 1 it takes so many messages in one FETCH, and handles one at a time.
+// Dq\Worker over phpredis. At a concurrency of n it takes n messages in one FETCH, and handles them one by one.
 
 declare(strict_types=1);
 

@@ -36,7 +36,7 @@ pub struct MessageOptions {
     /// A limit that it needs room in; up to 8 times
     #[arg(long, value_name = "NAME")]
     limit: Vec<String>,
-    /// What it takes of each limit
+    /// How much the message takes of each limit
     #[arg(long, value_name = "N")]
     cost: Option<u64>,
     /// How long a consumer has for it: 30s, 5m

@@ -53,7 +53,7 @@ pub struct ScheduleArgs {
     /// What becomes of times that passed while the server was down
     #[arg(long, value_parser = ["skip", "once", "all"])]
     missed: Option<String>,
-    /// Whether it sends while its last message has not ended
+    /// Whether the schedule sends while its last message has not ended
     #[arg(long, value_parser = ["queue", "skip"])]
     overlap: Option<String>,
     /// Make the queue if it does not exist

@@ -42,7 +42,7 @@ pub struct Args {
     /// When it is due: 2026-11-20T12:00 (UTC), or Unix milliseconds
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Millis>,
-    /// Hold it until so many children of it have ended
+    /// Hold it until this number of its children have ended
     #[arg(long, value_name = "N")]
     children: Option<u64>,
     /// The message of which it is a child, in this or another queue

@@ -37,7 +37,7 @@ pub struct Args {
     /// How often to look for messages that ended
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_span)]
     interval: Millis,
-    /// End after so many lines
+    /// End after this number of lines
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }

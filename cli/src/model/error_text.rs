@@ -8,7 +8,7 @@ const NUMBER: usize = 4;
 /// an id.
 const ID: usize = 8;
 
-/// Returns the line of an error that says what went wrong: the last one that is none of a
+/// Returns the line of an error that says what went wrong: the last one outside of any
 /// stack trace. Of a traceback of Python that is the exception, and of the traces of Java,
 /// Node and PHP the message before their frames.
 pub fn summary(error: &[u8]) -> &[u8] {

@@ -28,7 +28,7 @@ pub struct ErrorGroup {
     pub pattern: Vec<u8>,
     /// The line of the last error that says what went wrong.
     pub words: Vec<u8>,
-    /// Why the last of them is dead.
+    /// The reason of the newest dead message.
     pub reason: String,
     /// The number of messages.
     pub count: u64,

@@ -12,15 +12,15 @@ use crate::time_text::Millis;
 /// Which messages of a queue are meant. All conditions must apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Their state.
+    /// The state in which messages are searched for.
     pub state: String,
     /// A pattern of their ids.
     pub id: Option<Vec<u8>>,
-    /// Their type.
+    /// The type that messages must have.
     pub kind: Option<Vec<u8>>,
-    /// Their group.
+    /// The group that messages must be in.
     pub group: Option<Vec<u8>>,
-    /// Their batch.
+    /// The batch that messages must be in.
     pub batch: Option<Vec<u8>>,
     /// A header and its value.
     pub header: Option<(Vec<u8>, Vec<u8>)>,
@@ -37,11 +37,11 @@ pub struct Filter {
 /// What is done with the messages that are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
-    /// They run again. Only for dead ones.
+    /// Redrives the messages, which must be dead.
     Redrive,
-    /// They become cancelled.
+    /// Cancels the messages.
     Cancel,
-    /// They are removed without a record.
+    /// Removes the messages without a record.
     Purge,
 }
 
@@ -64,7 +64,7 @@ impl Act {
         }
     }
 
-    /// Returns the act of this word.
+    /// Parses the word of an action: redrive, cancel or purge.
     pub fn of(word: &str) -> Option<Act> {
         let all = [Act::Redrive, Act::Cancel, Act::Purge];
         all.into_iter().find(|act| act.word() == word)
@@ -171,9 +171,9 @@ impl Filter {
 pub struct Step {
     /// Where it goes on. `None` at the beginning.
     pub cursor: Option<Vec<u8>>,
-    /// The number of messages that it looks at, at most 10,000.
+    /// Maximum number of messages that a step examines, up to 10,000.
     pub count: usize,
-    /// Whether it goes from the last message to the first.
+    /// Whether the search goes from the last message to the first.
     pub newest_first: bool,
 }
 

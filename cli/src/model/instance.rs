@@ -170,7 +170,7 @@ pub fn warnings(instances: &[Instance]) -> Vec<String> {
 /// Fails if the server has not loaded the module. Nothing is known for a user who may not
 /// call its commands.
 pub fn must_have_module(server: &mut Server) -> Result<(), Failure> {
-    // The command needs no queue to answer whether it is known.
+    // The key need not exist: only "unknown command" says that there is no module.
     match server.call(&verb("DQ.INFO", b"dq:is-there-a-module")) {
         Err(failure) if failure.is_about_module() => Err(failure),
         _ => Ok(()),

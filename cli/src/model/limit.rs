@@ -33,7 +33,7 @@ pub struct Limit {
     pub rates: Vec<Rate>,
     /// Messages that run.
     pub running: u64,
-    /// Their costs.
+    /// The sum of the costs of these messages.
     pub running_cost: u64,
     /// Groups that wait in its line.
     pub waiting: u64,

@@ -71,7 +71,7 @@ pub struct Queue {
     pub breakers_open: u64,
     /// Whether the whole queue is paused.
     pub paused: bool,
-    /// Whether it takes no new messages (SENDS OFF).
+    /// Whether the queue takes no new messages (SENDS OFF).
     pub closed: bool,
     /// The queue's clock.
     pub now: Millis,

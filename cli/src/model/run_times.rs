@@ -37,7 +37,7 @@ impl RunTimes {
         self.times.len()
     }
 
-    /// Returns the time that so many percent of the messages did not exceed.
+    /// Returns the time that this percentage of the messages did not exceed.
     pub fn percentile(&self, percent: usize) -> Millis {
         let last = self.times.len().saturating_sub(1);
         self.times.get(last * percent / 100).copied().unwrap_or(0)

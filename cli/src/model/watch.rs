@@ -240,8 +240,8 @@ impl Board {
         self.begun = true;
     }
 
-    /// Adds up the queues of a family anew. With another number of queues the sums of
-    /// before are not comparable, so its samples begin anew, too.
+    /// Adds up the queues of a family. If their number has changed, the old sums cannot be
+    /// compared with the new ones, so the samples are dropped.
     fn add_up(&mut self, family: &[u8], at: Instant, kept: usize) {
         let mut sum: Option<Queue> = None;
         let mut parts = 0;

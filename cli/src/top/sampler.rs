@@ -71,7 +71,7 @@ pub enum Update {
 /// Maximum time until details of a new focus are asked for.
 const SOON: Duration = Duration::from_millis(100);
 
-/// Time after which the server is asked about itself again.
+/// Interval at which the server is asked for its version and settings.
 const WARNED: Duration = Duration::from_secs(30);
 
 /// The state of the thread.

@@ -28,8 +28,8 @@ impl Audit {
         Ok(Audit(Mutex::new(file.transpose()?)))
     }
 
-    /// Writes a line: who did what, and what came of it. It is JSON, so no name of a
-    /// queue can look like another line.
+    /// Writes a line: who did what, with which result. It is JSON, so no name of a queue
+    ///  can look like another line.
     pub fn write(&self, visitor: &Visitor, action: &str, what: &str, outcome: &str) {
         let line = json!({
             "at": stamp(here()),

@@ -1,4 +1,4 @@
-//! Actions that were begun: how far they are, and what came of them. An action on very
+//! Actions that were begun, with their progress and results. An action on very
 //! many messages goes on in steps while pages show its progress.
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ const MOST: usize = 200;
 pub struct Job {
     /// Its number.
     pub id: u64,
-    /// What it does, in words.
+    /// What the action does, as a sentence.
     pub words: String,
     /// Who began it.
     pub user: String,
@@ -51,13 +51,13 @@ impl Job {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
     }
 
-    /// Returns what came of it, once it has ended.
+    /// Returns the result, once the action has ended.
     pub fn outcome(&self) -> Option<Result<String, String>> {
         let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         outcome.clone()
     }
 
-    /// Returns a sentence about how far it is.
+    /// Returns a sentence about the progress.
     pub fn progress(&self) -> String {
         match self.outcome() {
             None => format!("{} so far", plural(self.changed(), "message")),

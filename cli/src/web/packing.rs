@@ -28,7 +28,7 @@ pub fn pack(text: &[u8]) -> Vec<u8> {
     packed.finish().unwrap_or_default()
 }
 
-/// Creates an answer of a text, packed if that is wanted and worth it.
+/// Creates an answer of a text. It is compressed if the browser accepts that and the text is not short.
 pub fn answer(status: StatusCode, kind: &'static str, text: String, gzip: bool) -> Response {
     let packed = gzip && text.len() >= SHORT;
     let body = match packed {

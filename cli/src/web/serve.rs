@@ -177,8 +177,8 @@ impl Incoming {
         ours.next().map(|(_, value)| value.to_owned())
     }
 
-    /// Returns the cookie of a session. An empty one ends it. It is kept to encrypted
-    /// connections if the proxy says that this is one.
+    /// Returns the cookie of a session. An empty one ends it. If the proxy says
+    /// that this connection is encrypted, browsers send it over encrypted ones only.
     fn cookie(&self, session: &str) -> String {
         let secure = self.header("x-forwarded-proto").as_deref() == Some("https");
         let secure = if secure { "; Secure" } else { "" };
@@ -251,7 +251,7 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
 
 /// How an answer is to be sent.
 struct Wire {
-    /// Whether it may be packed.
+    /// Whether the answer may be compressed.
     gzip: bool,
     /// The version of the page that the browser has, if it wants only what has changed.
     since: Option<u64>,

@@ -29,7 +29,7 @@ const SEEN: Duration = Duration::from_secs(15);
 /// Maximum number of queues whose figures are new in each sample.
 const SEEN_MOST: usize = 500;
 
-/// Time after which the servers are asked about themselves again.
+/// Interval at which the servers are asked for their version and settings.
 const ASKED: Duration = Duration::from_secs(15);
 
 /// What all requests share.
@@ -137,7 +137,7 @@ impl Site {
         }
     }
 
-    /// Writes the last day to its file. A crash leaves the file of before.
+    /// Writes the last day to its file. If the program dies meanwhile, the old file stays.
     fn keep_history(&self, text: &str) {
         let Some(path) = &self.history else {
             return;

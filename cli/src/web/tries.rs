@@ -15,9 +15,9 @@ const STRANGERS: usize = 1000;
 /// The tries of each name.
 #[derive(Default)]
 pub struct Tries {
-    /// Those of users. There are never more of them than users, so none is ever dropped.
+    /// The failed tries of users. There are never more of them than users, so none is ever dropped.
     users: HashMap<String, (u32, Instant)>,
-    /// Those of names that nobody has. They are counted, too, so that the limit does not
+    /// The failed tries of names that nobody has. They count, too, so that the limit does not
     /// tell which names there are.
     strangers: HashMap<String, (u32, Instant)>,
 }

@@ -10,7 +10,7 @@ export function unless<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> 
   });
 }
 
-/** Awaits a promise for up to so many ms. Returns whether it has ended by then. */
+/** Awaits a promise for up to `ms`. Returns whether it has ended by then. */
 export async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {

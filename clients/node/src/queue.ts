@@ -81,7 +81,7 @@ export type ScheduleOptions = SendOptions & {
   overlap?: 'QUEUE' | 'SKIP';
   /** It has no fire time after this one. */
   until?: Instant;
-  /** It ends after so many messages. */
+  /** The schedule ends after this number of messages. */
   times?: number;
   /** How much later each message may be due, in ms. */
   jitter?: number;

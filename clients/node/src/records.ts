@@ -72,7 +72,7 @@ export interface Record {
   rerun: boolean;
   /** The limits that it needs room in. */
   limits: string[];
-  /** What it takes of each of them. */
+  /** How much the message takes of each of its limits. */
   cost: number | null;
   firstSentAt: number | null;
   /** The last failed attempts that `errors` keeps, the oldest first. */

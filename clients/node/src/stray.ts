@@ -7,7 +7,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Gets the errors of what it has called. */
+/** Whoever called the code of a user, and gets the errors that it throws later. */
 export interface Caller {
   caught(error: unknown): void;
 }

@@ -56,7 +56,7 @@ export interface SendOptions {
   headers?: Readonly<Record<string, string | number>> | null;
   /** The batch that it joins. */
   batch?: string | null;
-  /** It is held until so many messages that name it as their `parent` have ended. */
+  /** Holds the message until this number of messages that name it as their `parent` have ended. */
   children?: number | null;
   /** The message of which this one is a child: the whole key of its queue, and its id. */
   parent?: readonly [key: string, id: string] | null;
@@ -66,7 +66,7 @@ export interface SendOptions {
   park?: Parking | null;
   /** Names of up to 8 limits that it needs room in. */
   limits?: readonly string[] | null;
-  /** What it takes of each of them, and of its group's turn with FAIR COST. The default is 1. */
+  /** How much the message takes of each of its limits, and of its group's turn with FAIR COST. The default is 1. */
   cost?: number | null;
   /** It is held until all messages of this batch have ended. */
   after?: string | null;

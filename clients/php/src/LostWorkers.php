@@ -10,7 +10,7 @@ namespace Dq;
  */
 final class LostWorkers
 {
-    /** After so many lost workers a message is given up. */
+    /** After this number of lost workers a message is given up. */
     public const MOST = 3;
 
     /** @param int $most 0: a message is never given up */

@@ -198,7 +198,7 @@ final class Queue
      * DQ.NACK: fails messages. Returns how many failed. The others had lost their lease.
      *
      * Options: delay, error, silent (given back, as if it had not been delivered), park (with silent: held until a signal
-     * comes, for so long at most or true), fatal (dead at once), note, pause, ...
+     * comes; the longest time in ms, or true for ever), fatal (dead at once), note, pause, ...
      *
      * @param Message|int|list<Message|int> $receipts
      */

@@ -20,7 +20,7 @@ final class Retrying
     }
 
     /**
-     * Does the same for a function that runs one command.
+     * Repeats one command until its reply has come or the patience is over.
      *
      * The time counts from the first error. A command that waits, or whose reply never comes, may have taken longer than
      * the patience by then, and is to be repeated all the same.

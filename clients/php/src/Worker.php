@@ -53,7 +53,7 @@ final class Worker
      * @param bool|\Closure(): Client $heartbeat false: none; a function: it makes the connection of the heartbeat. True
      *     needs a client that was made from a URL. Without pcntl there is none
      * @param ?int $timeLimit ms after which the lease of a message is no longer extended
-     * @param ?int $maxMessages returns after so many messages
+     * @param ?int $maxMessages returns after this number of messages
      * @param int $grace ms for which a handler may go on when the worker stops, in whole seconds. It gets a GraceOver then.
      *     Without pcntl it may go on for as long as it likes
      * @param int $lostWorkers after how many lost workers a message without limit of RETRIES is given up; 0: never

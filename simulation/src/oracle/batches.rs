@@ -37,7 +37,7 @@ impl HeldMessages {
             let Some(after) = &batching.after else {
                 continue;
             };
-            // What it replaces may have been the last one of its batch.
+            // The message that is replaced may have been the last one of its batch.
             let has_replaced = before.has_record || send.replace && before.has_id.is_some();
             if let Some(counts) = before.of_batch.filter(|_| is_single && !has_replaced) {
                 check_begin(step, seq, after.on_fail, &counts)?;

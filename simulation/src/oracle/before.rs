@@ -53,7 +53,7 @@ pub struct Before {
     pub(super) sends: Vec<BeforeSend>,
     /// The deliveries that it names and whose leases have certainly not ended.
     pub(super) named: Vec<Named>,
-    /// Those whose leases may have ended.
+    /// Messages whose leases may have ended.
     pub(super) unsure: Vec<(Receipt, Seq)>,
     /// Whether the receipt of an ACKSEND is certainly stale.
     pub(super) is_stale: bool,

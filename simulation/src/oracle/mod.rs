@@ -38,7 +38,7 @@ pub use spans::Spans;
 pub use step::Step;
 use texts::Notes;
 
-/// One in so many deliveries has everything checked that takes as long as the queue is.
+/// Every 8th delivery also runs the checks that are O(n).
 const CHECKED: u64 = 8;
 
 /// What clients can know of a queue.

@@ -12,7 +12,7 @@ pub struct Waiting {
     pub(super) seq: Seq,
     id: Box<[u8]>,
     payload: Box<[u8]>,
-    /// Whether it may be gone soon after it was sent, or not be due.
+    /// Whether the message that follows the run may not be due at once, or be gone soon.
     may_end: bool,
 }
 

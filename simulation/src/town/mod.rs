@@ -38,7 +38,7 @@ struct Place {
     waiting: u32,
     /// When the timer looks at it, in ms of the server's clock.
     due: Option<Millis>,
-    /// Whether it has come from a server whose clock was ahead.
+    /// Whether the queue has come from a server whose clock was ahead.
     came_ahead: bool,
 }
 
@@ -79,7 +79,7 @@ pub struct Town {
 }
 
 impl Town {
-    /// A server with so many empty queues.
+    /// A server with this number of empty queues.
     pub fn new(seed: u64, queues: usize) -> Town {
         let mut town = Town {
             rng: fastrand::Rng::with_seed(seed),
@@ -202,7 +202,7 @@ impl Town {
         if has_changed {
             self.record(place, &LogEntry::of(moment, before, None, op))?;
         }
-        // Those of a queue that is ahead are its own.
+        // The receipts of a queue that is ahead are its own.
         if last < server.receipt + MOST_RECEIPTS || self.has(Bug::MovesReceipts) {
             self.receipt = self.receipt.max(last + 1);
         }

@@ -32,7 +32,7 @@ use settings::Settings;
 /// The port of a server that is not told another one, as of Redis.
 const PORT: u16 = 6379;
 
-/// From when on a second Ctrl-C is another one.
+/// A second signal within this time is the first one, which some tools send twice.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// Options of `dq server`.

@@ -195,7 +195,7 @@ impl Chosen {
     }
 }
 
-/// Does something with a message. Returns what came of it, in words.
+/// Applies the action to a message. Returns a sentence about the result.
 fn one(server: &mut Server, queue: &[u8], id: &[u8], act: OneAct) -> Result<String, Failure> {
     let done = |changed: u64, done: &str, not: &str| match changed {
         0 => Err(Failure::mistake(not)),

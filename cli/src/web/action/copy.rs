@@ -90,13 +90,13 @@ impl MessageCopy {
         cmd
     }
 
-    /// Sends it. Returns what came of it, in words.
+    /// Sends it. Returns a sentence about the result.
     pub fn send(&self, server: &mut Server, queue: &[u8]) -> Result<String, Failure> {
         sent(&server.call(&self.cmd(queue))?)
     }
 }
 
-/// Returns what came of a DQ.SEND, in words.
+/// Returns a sentence about the result of a DQ.SEND.
 pub fn sent(reply: &Value) -> Result<String, Failure> {
     match bytes(reply) {
         Some(id) => Ok(format!("Sent, with the id {}.", printable(id))),

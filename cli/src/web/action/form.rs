@@ -137,7 +137,7 @@ impl Form {
         }
     }
 
-    /// Does what the form asks for. Returns what came of it, in words.
+    /// Does what the form asks for. Returns a sentence about the result.
     pub fn execute(&self, server: &mut Server) -> Result<String, Failure> {
         match self.kind {
             Kind::Send => self.send(server),

@@ -9,7 +9,7 @@ use crate::web::jobs::Job;
 /// two steps.
 const STEP: usize = 200;
 
-/// Does something with all of them. The job tells how far it is, and can stop it.
+/// Applies the action to all messages that match. The job shows the progress, and can stop it.
 pub fn change(
     server: &mut Server,
     queues: &[Vec<u8>],

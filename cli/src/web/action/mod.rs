@@ -193,7 +193,7 @@ impl Action {
         }
     }
 
-    /// Returns the page to go to after it, if that of before is gone then.
+    /// Returns the page to go to after the action, if the action removes the page before it.
     pub fn leads_to(&self) -> Option<String> {
         match self {
             Action::Delete(_) => Some("./".to_owned()),
@@ -238,7 +238,7 @@ impl Action {
                 .write(&visitor, self.word(), &self.what(), &begun.progress());
         };
         let thread = thread::spawn(run);
-        // Most are done at once, and their page tells what came of them.
+        // Most are done at once, and then their page shows the result.
         let patience = Instant::now() + Duration::from_millis(500);
         while !thread.is_finished() && Instant::now() < patience {
             thread::sleep(Duration::from_millis(2));

@@ -36,18 +36,18 @@ pub fn last_message(
     Ok(MessageCopy::due_at(message, sent_for))
 }
 
-/// Sends the copy. Returns what came of it, in words.
+/// Sends the copy. Returns a sentence about the result.
 pub fn fire(server: &mut Server, queue: &[u8], name: &[u8]) -> Result<String, Failure> {
     last_message(server, queue, name)?.send(server, queue)
 }
 
-/// Removes a schedule. Returns what came of it, in words.
+/// Removes a schedule. Returns a sentence about the result.
 pub fn remove(server: &mut Server, queue: &[u8], name: &[u8]) -> Result<String, Failure> {
     schedule::remove(server, queue, name)?;
     Ok(format!("The schedule {} is removed.", printable(name)))
 }
 
-/// Pauses or resumes a schedule. Returns what came of it, in words.
+/// Pauses or resumes a schedule. Returns a sentence about the result.
 pub fn hold(server: &mut Server, queue: &[u8], name: &[u8], held: bool) -> Result<String, Failure> {
     schedule::hold(server, queue, name, held)?;
     let done = if held { "is paused" } else { "goes on" };

@@ -111,7 +111,7 @@ fn preview(copy: &MessageCopy) -> Markup {
     }
 }
 
-/// Does it. What came of it is shown on the page that it leads back to.
+/// Runs the action that was confirmed. The page that it leads back to shows the result.
 pub fn act(ask: &Ask) -> Result<Answer, HttpError> {
     let action = Action::parse(&fields(ask))?;
     let elsewhere = action.leads_to();

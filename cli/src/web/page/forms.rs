@@ -22,7 +22,7 @@ struct Field {
     name: String,
     label: String,
     example: &'static str,
-    /// What it has at first.
+    /// The value that the field shows at first.
     value: String,
     kind: FieldKind,
 }

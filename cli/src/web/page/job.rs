@@ -1,4 +1,4 @@
-//! What came of an action that has no page to go back to, or how far it is.
+//! The result or the progress of an action that has no page to go back to.
 
 use std::sync::Arc;
 
@@ -16,8 +16,7 @@ fn find(ask: &Ask) -> Result<Arc<Job>, HttpError> {
     job.ok_or_else(|| HttpError::missing("This action is not remembered any more."))
 }
 
-/// Returns the address of the page that an action leads back to, where what came of it is
-/// shown. A visitor who came from none gets a page of its own.
+/// Returns the address of the page that an action leads back to, which shows its result. A visitor who came from none gets a page of its own.
 pub fn back_from(ask: &Ask, job: &Job) -> String {
     match ask.back() {
         Some(back) => with_outcome(&back, job),
@@ -25,7 +24,7 @@ pub fn back_from(ask: &Ask, job: &Job) -> String {
     }
 }
 
-/// Returns the address of a page on which what came of an action is shown.
+/// Returns the address of a page with the result of an action on it.
 pub fn with_outcome(address: &str, job: &Job) -> String {
     let (page, fields) = address.split_once('?').unwrap_or((address, ""));
     Query::parse(fields.as_bytes())

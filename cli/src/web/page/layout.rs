@@ -69,7 +69,7 @@ pub fn layout(ask: &Ask, title: &str, trail: &Trail, content: Markup) -> Answer 
     ))
 }
 
-/// Returns what came of the action that has led to this page, or how far it is.
+/// Shows the result or the progress of the action that has led to this page.
 fn outcome(ask: &Ask) -> Markup {
     let id = ask.query.text("done").parse().ok();
     let job = id.and_then(|id| ask.site.jobs.get(id));
@@ -80,7 +80,7 @@ fn outcome(ask: &Ask) -> Markup {
     }
 }
 
-/// Returns how far an action is, with a button to stop it, or what came of it.
+/// Shows the progress of an action, with a button to stop it, or its result.
 pub fn progress(ask: &Ask, job: &Job) -> Markup {
     let outcome = job.outcome();
     let kind = match &outcome {

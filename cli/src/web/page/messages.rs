@@ -252,8 +252,8 @@ fn form(target: &Target, filter: &Filter, query: &Query, newest: bool) -> Markup
         Target::Family(name) => ("family", name),
         Target::Several(_) => return html! {},
     };
-    // A form sends text. For a name that is none, addresses with conditions must be
-    // written by hand.
+    // A form can send only text. For a name that is not UTF-8 there is no form: its address
+    // must be written by hand.
     let Ok(name) = std::str::from_utf8(name) else {
         return html! {};
     };

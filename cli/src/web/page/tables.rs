@@ -160,7 +160,7 @@ pub fn consumers(found: &[Consumer], holdings: &Holdings, target: &Query, now: M
                                 td.n data-label="delivered" { (one.delivered) }
                                 td.n data-label="acked" { (one.acked) }
                                 td.n data-label="nacked" { (one.nacked) }
-                                // They were asked for a moment later than the clock.
+                                // The rows were asked for a moment later than the clock.
                                 td data-label="seen" { (time(one.last_seen.map(|at| at.min(now)), now)) }
                                 td.grow data-label="holds" {
                                     @for (id, since) in held.iter().take(HELD) {

@@ -105,7 +105,7 @@ final class WorkerTest extends TestCase
         $this->send('a', 'b', 'c', 'd');
         Server::redis()->rawCommand('CONFIG', 'RESETSTAT');
         $delivered = $this->queue->info()['delivered'];
-        // It stops by itself, with messages that it has not begun, and with one that it has failed.
+        // It stops after one message, which has failed, and gives back those that it has not begun.
         (new Worker($this->queue, fn () => throw new \DomainException('wrong'), count: 3, maxMessages: 1))->run();
         $this->assertSame([1, 3], [$this->calls('fetch'), $this->queue->info()['delivered'] - $delivered]);
         $this->assertSame([4, 0], [$this->queue->len(), $this->queue->len('running')]);
