@@ -10,7 +10,7 @@ use dq_queue::{Millis, Receipt};
 
 use super::address::QueueAddress;
 
-/// The minimum number of receipts of a connection and a queue at which ended leases are removed.
+/// A binding with at least this many receipts is cleared of ended leases.
 const MIN_CLEANUP: usize = 64;
 
 /// The current address of a queue with bound leases, shared by all its bindings. `None` once

@@ -20,7 +20,7 @@ const HURRY_MS: u64 = 10;
 /// For how long a slot is expected after one of its queues has come, in ms.
 const EXPECTED_MS: u64 = 2_000;
 
-/// Reading takes at most one part of the time in so many.
+/// Reading takes at most 1/100 of the time.
 const PART: u64 = 100;
 
 #[derive(Default)]

@@ -161,7 +161,8 @@ impl Access {
         if !lock(&self.tries).begin(user, hash.is_some()) {
             return Err(Failure::mistake("too many wrong passwords: try later"));
         }
-        // For an unknown name another's password is checked, so that it takes as long.
+        // Some password is checked for an unknown name too, so that timing does not reveal
+        // names.
         let checked = hash.or(users.values().next()).map_or("", String::as_str);
         let right = bcrypt::verify(password, checked).unwrap_or(false);
         if !right || hash.is_none() {

@@ -244,7 +244,7 @@ const (
 	StateUnknown    = "unknown"
 )
 
-// InterceptResult is what TryIntercept has met.
+// InterceptResult is the state in which TryIntercept found the message.
 type InterceptResult struct {
 	// Intercepted is true if the message was waiting, and will not be delivered.
 	Intercepted bool

@@ -48,7 +48,7 @@ final class Heartbeat
         }
     }
 
-    /** Keeps the lease of this message no longer. */
+    /** Stops extending the lease of this message. */
     public function drop(Message $message): void
     {
         $this->tell("- $message->receipt\n");

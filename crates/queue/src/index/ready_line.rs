@@ -49,8 +49,8 @@ impl Key for (Millis, Seq, GroupIx) {}
 
 impl Position {
     /// The position of the ungrouped messages, of which `head` (priority, due time,
-    /// number) would be delivered first. They keep the position that they `keys`
-    /// in if it has the same priority; else they join now.
+    /// number) would be delivered first. They keep their present
+    /// position if it has the same priority; else they join now.
     pub fn of_plain(head: (i8, Millis, Seq), before: Option<Position>, join: Join) -> Position {
         let (priority, _, seq) = head;
         let same = before.filter(|key| key.priority == priority);

@@ -41,8 +41,8 @@ pub struct RareChoices {
     pub retain: Option<Millis>,
     /// When it dies if it has not finished, in Unix ms.
     pub expire_at: Option<Millis>,
-    /// How long after the first of the sends in a row that replaced each other it
-    /// is due at the latest, in ms.
+    /// How long after the first send of its chain of replacements the message is due at
+    /// the latest, in ms.
     pub max_wait: Option<Millis>,
     /// BATCH, AFTER and PARK, if any is given.
     pub batching: Option<Box<Batching>>,

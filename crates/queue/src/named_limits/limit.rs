@@ -28,7 +28,7 @@ pub struct Limit {
     pub(super) windows: SmallVec<[RateWindow; 1]>,
     /// The messages that run.
     pub running: u64,
-    /// Their costs.
+    /// The sum of the costs of the messages that run.
     pub running_cost: u64,
     /// The groups in the ready line that wait here, in their order there.
     pub(crate) line: OrderedSet<Position>,

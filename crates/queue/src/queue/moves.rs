@@ -190,8 +190,8 @@ impl Queue {
         }
     }
 
-    /// Takes a message out of the indexes of pending messages, by the keys it
-    /// `keys` under. The caller gives it another stored state and refreshes its
+    /// Takes a message out of the indexes of pending messages, by the keys under which
+    /// they have it. The caller gives it another stored state and refreshes its
     /// group. O(log n).
     pub(super) fn leave(&mut self, keys: IndexKeys) {
         if let Some(at) = keys.expires {
@@ -213,7 +213,7 @@ impl Queue {
         }
     }
 
-    /// So many messages of groups that counted as ready do so no longer.
+    /// Subtracts `count` from the ready messages of groups.
     pub(super) fn uncount_ready(&mut self, count: u64) {
         debug_assert!(self.grouped_ready >= count, "ready messages are miscounted");
         self.grouped_ready = self.grouped_ready.saturating_sub(count);

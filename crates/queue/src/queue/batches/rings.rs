@@ -75,7 +75,7 @@ impl<'q, 'a> Rings<'q, 'a> {
         Ok(())
     }
 
-    /// Takes a message that is replaced out of its batch.
+    /// Removes a replaced message from its batch.
     fn leave(&mut self, seq: Seq) {
         let Some(batch) = self.queue.batch_of(seq) else {
             return;

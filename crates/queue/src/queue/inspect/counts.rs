@@ -67,8 +67,8 @@ impl Queue {
             + self.siblings().map_or(0, AllSiblings::memory_bytes)
             + self.first_dues.memory_bytes()
             + self.groups.memory_bytes()
-            // About two words for each record in the order of its group, at the
-            // usual fill of the tree nodes.
+            // Estimate: two words for each record in its group's order, at the usual
+            // fill factor.
             + self.records.grouped * 20
             + self.ready_line.memory_bytes()
             + self.expected.memory_bytes()

@@ -36,7 +36,7 @@ struct Plan<'q> {
     now: Millis,
     /// Pending and running messages.
     len: u64,
-    /// Their payload bytes.
+    /// The payload bytes of the pending and running messages.
     bytes: u64,
     ids: HashMap<Box<[u8]>, Planned<'q>, NameHasher>,
     /// By how many pending and running messages groups have grown.

@@ -75,8 +75,8 @@ impl Queue {
         self.ids.find_given(&self.store, seq, now).is_some()
     }
 
-    /// When the first of the sends in a row that replaced each other was done, of
-    /// which this message is the last (Unix ms).
+    /// When the first send of this chain of replacements was made (Unix ms). The message
+    /// is the newest of the chain.
     pub(in crate::queue) fn first_sent_at(&self, seq: Seq) -> Option<Millis> {
         let sent_at = self.store.get(seq)?.sent_at;
         Some(self.store.first_sent(seq).unwrap_or(sent_at))
