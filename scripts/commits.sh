@@ -21,7 +21,7 @@ areas=$(sed -n '/^The areas are:/,/^$/p' CONTRIBUTING.md | grep -oE '`[a-z]+`' |
 [ -n "$areas" ] || die "CONTRIBUTING.md lists no areas of commits"
 # Merges and what git itself writes, such as reverts, have no area.
 wrong=$(git log --no-merges --format=%s "${range[@]}" |
-    awk -v begin="^($areas): [^ ]" '!/^Revert "/ && ($0 !~ begin || length($0) > 72)')
+    awk -v begin="^($areas)(/[a-z]+)?: [^ ]" '!/^Revert "/ && ($0 !~ begin || length($0) > 72)')
 [ -z "$wrong" ] || die "the subject of a commit must be \"area: what it does\" with an area that CONTRIBUTING.md lists, and at most 72 characters long, not:
 $wrong"
 say "commits: every subject has its area"
