@@ -6,7 +6,7 @@ import pytest
 
 from tests.harness.replies import Queue
 from tests.torture.preload import WallClock
-from tests.torture.stage import Rigged
+from tests.torture.target import Rigged
 
 HOUR = 3_600_000
 WAITS = {

@@ -5,7 +5,7 @@ import pytest
 from tests.harness.replies import Queue, as_maps, digest
 from tests.harness.server import now_ms, wait_for
 from tests.torture.preload import WallClock
-from tests.torture.stage import Rigged
+from tests.torture.target import Rigged
 
 SECOND = 1000
 MINUTE = 60 * SECOND

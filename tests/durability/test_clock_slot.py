@@ -6,7 +6,7 @@ from tests.harness.replies import Queue
 from tests.harness.server import wait_for
 from tests.harness.topology import Cluster
 from tests.torture.preload import WallClock
-from tests.torture.stage import Rigged
+from tests.torture.target import Rigged
 
 SECOND = 1000
 HOUR = 3600 * SECOND

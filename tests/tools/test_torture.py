@@ -12,8 +12,8 @@ from tests.harness.server import now_ms
 from tests.torture.faults import FAULTS
 from tests.torture.preload import Power, WallClock
 from tests.torture.run import run
-from tests.torture.stage import Rigged
-from tests.torture.trade import ORDERS
+from tests.torture.target import Rigged
+from tests.torture.workload import ORDERS
 
 # One of each kind; each takes its seconds and about three more for draining.
 SHORT = {
@@ -23,17 +23,17 @@ SHORT = {
 }  # fmt: skip
 
 
-def few(trades) -> tuple:
+def few(workloads) -> tuple:
     """With fewer processes."""
-    return tuple(replace(trade, producers=min(2, trade.producers), consumers=trade.consumers * 2 // 3) for trade in trades)
+    return tuple(replace(workload, producers=min(2, workload.producers), consumers=workload.consumers * 2 // 3) for workload in workloads)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", SHORT)
 def test_the_promises_hold_under_faults(fault):
-    stage = FAULTS[fault](7)
-    stage.trades = few(stage.trades)
-    row = run(fault, stage, SHORT[fault], 7)
+    target = FAULTS[fault](7)
+    target.workloads = few(target.workloads)
+    row = run(fault, target, SHORT[fault], 7)
     assert row.violations == []
     assert row.operations > 100
     assert row.injected > 0
@@ -81,24 +81,24 @@ def test_the_wall_clock_of_a_server_can_be_stepped(tmp_path):
 
 
 def test_a_log_replayed_on_another_server_gives_the_same_state():
-    stage = FAULTS["kill9-always"](3)
-    stage.open()
+    target = FAULTS["kill9-always"](3)
+    target.open()
     try:
-        q = Queue(stage.server.client(), stage.key)
+        q = Queue(target.server.client(), target.key)
         q.do("MSEND", 20, *range(20))
         q.fetch("COUNT", 5)
-        frozen = stage.freeze(stage.server)
-        assert stage.replayed(stage.server) == frozen
+        frozen = target.freeze(target.server)
+        assert target.replayed(target.server) == frozen
         assert set(frozen) != {ord("0")}
     finally:
-        stage.close()
+        target.close()
 
 
 def test_the_checker_finds_the_messages_lost_without_a_log():
     """A run in which messages are lost for certain must fail."""
 
     class Forgetful(FAULTS["kill9-always"]):
-        trades = (replace(ORDERS, producers=1, consumers=2),)
+        workloads = (replace(ORDERS, producers=1, consumers=2),)
         conf = {"appendonly": "no"}
 
         def inject(self):
@@ -120,9 +120,9 @@ def test_the_checker_finds_an_event_that_somebody_has_removed():
             for id, _ in client.xrevrange(key, count=1):
                 client.xdel(key, id)
 
-    stage = Removed(6)
-    stage.trades = few(stage.trades)
-    row = run("removed", stage, 2, 6)
+    target = Removed(6)
+    target.workloads = few(target.workloads)
+    row = run("removed", target, 2, 6)
     assert row.injected > 0
     assert any(violation.startswith("events_tell_the_state") for violation in row.violations)
 
@@ -132,7 +132,7 @@ def test_the_checker_finds_the_attempts_that_lost_replies_cost_without_a_token()
     """The same fault costs nothing with a token. A run on a busy machine may lose too few replies, so there are more."""
 
     class Tokenless(FAULTS["lost-replies"]):
-        trades = (replace(ORDERS, producers=1, consumers=2),)
+        workloads = (replace(ORDERS, producers=1, consumers=2),)
         # Asking again takes less time than a lease, and a lease less than the patience of the consumers.
         lease = 1_500
         ways = FAULTS["cut-replies"].ways | {"tokens": False}

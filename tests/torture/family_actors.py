@@ -38,7 +38,7 @@ def connect(ports):
 
 
 def family_of(ports, key, folder) -> Family:
-    """The family with as many partitions as the stage has last written."""
+    """The family with as many partitions as the target has last written."""
     partitions, grown_from = partitions_in(folder)
     return Family(key, partitions, connect(ports), grown_from=grown_from, patience=40_000)
 

@@ -8,7 +8,7 @@ from tests.checker.jobs.actors import Operator, Worker, send
 from tests.checker.jobs.record import DEAD, EVENTS, PARTS, RULES, Record
 from tests.checker.jobs.rules import check
 from tests.torture.actors import PATIENCE, lives
-from tests.torture.trade import FAR, Trade
+from tests.torture.workload import FAR, Workload
 
 
 def work(ports, key, directory, name, seed, until, lease, ways):
@@ -30,7 +30,7 @@ def is_healed(directory):
 
 
 @dataclass(frozen=True)
-class Jobs(Trade):
+class Jobs(Workload):
     """A queue of jobs, one of their parts, one of the dead, and the event stream of the first two."""
 
     def queues(self, key) -> list:
@@ -51,10 +51,10 @@ class Jobs(Trade):
         for name, limit in RULES.items():
             client.execute_command("DQ.LIMIT", key, name, *limit.words())
 
-    def judge(self, stage) -> tuple:
-        record = Record(rules=RULES, windows=stage.windows)
-        record.read_journals(sorted(stage.journals.glob(f"{self.name}.*.jsonl")))
-        record.read_queues(stage.primary().client(), stage.key + self.suffix)
+    def judge(self, target) -> tuple:
+        record = Record(rules=RULES, windows=target.windows)
+        record.read_journals(sorted(target.journals.glob(f"{self.name}.*.jsonl")))
+        record.read_queues(target.primary().client(), target.key + self.suffix)
         return record.operations, record.gone, check(record)
 
 

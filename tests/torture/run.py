@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.checker.history import clock
-from tests.torture.stage import Stage
+from tests.torture.target import Target
 
 # Seconds that the actors may take to drain the queues after the last fault.
 DRAINING = 60
@@ -29,64 +29,64 @@ class Row:
     seconds: float = 0.0
 
 
-def run(name: str, stage: Stage, seconds: float, seed: int) -> Row:
+def run(name: str, target: Target, seconds: float, seed: int) -> Row:
     """Does the fault for so many seconds, then lets everything end and judges the histories."""
     began = time.monotonic()
     row = Row(name, 0, 0)
-    stage.open()
+    target.open()
     try:
         with tempfile.TemporaryDirectory(prefix="dq-torture-") as folder:
-            stage.journals = Path(folder)
-            stage.create()
-            stage.created()
+            target.journals = Path(folder)
+            target.create()
+            target.created()
             until = clock() + seconds * 1000
-            crew = Crew(stage, seed, until)
+            crew = Crew(target, seed, until)
             try:
-                inject(stage, until)
-                stage.heal()
-                (stage.journals / "healed").touch()
+                inject(target, until)
+                target.heal()
+                (target.journals / "healed").touch()
                 crew.join(until)
             finally:
                 crew.stop()
-            stage.finish()
-            for trade in stage.trades:
-                operations, gone, violations = trade.judge(stage)
+            target.finish()
+            for workload in target.workloads:
+                operations, gone, violations = workload.judge(target)
                 row.operations += operations
                 row.gone += gone
-                row.violations += [f"{violation} ({trade.name})" for violation in violations]
+                row.violations += [f"{violation} ({workload.name})" for violation in violations]
     finally:
-        stage.close()
-    row.operations += stage.extra_operations
-    row.violations += [f"same_state: {difference}" for difference in stage.differences]
-    row.injected, row.seconds = stage.injected, time.monotonic() - began
+        target.close()
+    row.operations += target.extra_operations
+    row.violations += [f"same_state: {difference}" for difference in target.differences]
+    row.injected, row.seconds = target.injected, time.monotonic() - began
     return row
 
 
-def inject(stage, until) -> None:
+def inject(target, until) -> None:
     # Enough work must lie between two faults for there to be something to break.
-    time.sleep(min(stage.pause, 0.7))
+    time.sleep(min(target.pause, 0.7))
     while clock() < until:
-        stage.do()
+        target.do()
         left = (until - clock()) / 1000
-        time.sleep(max(0.0, min(left, stage.pause * stage.rng.uniform(0.5, 1.5))))
+        time.sleep(max(0.0, min(left, target.pause * target.rng.uniform(0.5, 1.5))))
 
 
 class Crew:
     """The processes of the actors."""
 
-    def __init__(self, stage, seed, until):
+    def __init__(self, target, seed, until):
         self.rng, self.context = random.Random(seed), multiprocessing.get_context("fork")
         self.processes = []
-        for trade in stage.trades:
-            ways, folder = replace(trade.ways, **stage.ways), stage.journals
-            where, name = (list(stage.ports), stage.key + trade.suffix), trade.name
-            for n in range(trade.producers):
+        for workload in target.workloads:
+            ways, folder = replace(workload.ways, **target.ways), target.journals
+            where, name = (list(target.ports), target.key + workload.suffix), workload.name
+            for n in range(workload.producers):
                 journal = folder / f"{name}.p{n}.jsonl"
-                self.start(trade.produce, *where, journal, f"p{n}", self.rng.randrange(2**31), until, ways)
-            for n in range(trade.consumers):
+                self.start(workload.produce, *where, journal, f"p{n}", self.rng.randrange(2**31), until, ways)
+            for n in range(workload.consumers):
                 seed = self.rng.randrange(2**31)
-                self.start(trade.consume, *where, folder, f"{name}.c{n}", seed, until, stage.lease, ways)
-            for end, watcher in trade.watchers():
+                self.start(workload.consume, *where, folder, f"{name}.c{n}", seed, until, target.lease, ways)
+            for end, watcher in workload.watchers():
                 self.start(watcher, *where, folder / f"{name}.{end}.jsonl", until)
 
     def start(self, target, *args) -> None:

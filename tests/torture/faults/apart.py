@@ -9,7 +9,7 @@ from tests.harness.server import wait_for
 from tests.harness.topology import Pair
 from tests.torture.faults.replicas import Promotion
 from tests.torture.preload import WallClock
-from tests.torture.stage import Rigged, wait_link
+from tests.torture.target import Rigged, wait_link
 
 SECOND = 1_000
 # How far the clock of the next primary may be from the right time.

@@ -5,7 +5,7 @@ import time
 from tests.checker.history import clock
 from tests.harness.lossy import CuttingProxy, LossyProxy
 from tests.harness.server import now_ms
-from tests.torture.stage import HEALING, Alone
+from tests.torture.target import HEALING, Alone
 
 
 class ClientKill(Alone):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.checker.history import ClockStep, clock
 from tests.torture.preload import WallClock
-from tests.torture.stage import Alone, Rigged
+from tests.torture.target import Alone, Rigged
 
 STEPS_MS = (500, 5_000, 60_000, 3_600_000)
 

@@ -2,10 +2,10 @@
 
 from tests.harness.server import Server
 from tests.harness.topology import Cluster
-from tests.torture.stage import Stage
+from tests.torture.target import Target
 
 
-class SlotMigration(Stage):
+class SlotMigration(Target):
     """The whole queue is moved by MIGRATE; clients follow by MOVED and ASK."""
 
     pause = 1.5

@@ -12,7 +12,7 @@ from tests.checker.history import clock
 from tests.harness.server import wait_for
 from tests.harness.wire import Error
 from tests.torture.preload import Power
-from tests.torture.stage import Alone, Rigged
+from tests.torture.target import Alone, Rigged
 
 
 class PowerLoss(Alone):

@@ -10,16 +10,16 @@ from tests.harness.topology import Cluster, Pair
 from tests.harness.wire import Error
 from tests.torture import family_actors
 from tests.torture.family_actors import Family, connect
-from tests.torture.stage import Stage
-from tests.torture.trade import FAR, RETRIES, Trade
+from tests.torture.target import Target
+from tests.torture.workload import FAR, RETRIES, Workload
 
 PARTITIONS = 16
 
 
-class OverNodes(Stage):
+class OverNodes(Target):
     """A family over three nodes, as the Python package uses it."""
 
-    trades = (Trade(name="family", produce=family_actors.produce, consume=family_actors.consume),)
+    workloads = (Workload(name="family", produce=family_actors.produce, consume=family_actors.consume),)
     conf = {"appendonly": "yes"}
     replicas = 0
 
@@ -51,7 +51,7 @@ class OverNodes(Stage):
         told.rename(self.journals / "partitions")
         self.partitions = partitions
 
-    def end_state(self, trade) -> dict:
+    def end_state(self, workload) -> dict:
         state = {"final": {}, "attempts": {}, "dead": {}}
         for queue in self.family.queues():
             one = end_state(self.client, queue.key)

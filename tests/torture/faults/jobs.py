@@ -8,19 +8,19 @@ from tests.torture.jobs import JOBS
 class Kill9(process.Kill9):
     """SIGKILL under appendfsync always. Nothing that was answered is lost, and the log gives the same stream."""
 
-    trades = (JOBS,)
+    workloads = (JOBS,)
 
 
 class Power(disk.PowerEverysec):
     """Power loss. What is lost of a job is lost of the stream, of its parent and of its letter, too."""
 
-    trades = (JOBS,)
+    workloads = (JOBS,)
 
 
 class TornTail(tail.TornTail):
     """The log of such jobs is cut at every byte of its last entries, which hold changes of several keys each."""
 
-    trades = (JOBS,)
+    workloads = (JOBS,)
     length = 240
     cut_keys = JobTraffic.keys
 
@@ -31,34 +31,34 @@ class TornTail(tail.TornTail):
 class Reload(process.Reload):
     """DEBUG RELOAD and DEBUG LOADAOF."""
 
-    trades = (JOBS,)
+    workloads = (JOBS,)
 
 
 class Rewrite(process.RewriteNoPreamble):
     """The log is written anew as commands, the event stream with the rest."""
 
-    trades = (JOBS,)
+    workloads = (JOBS,)
 
 
 class Failover(replicas.Failover):
     """The roles go back and forth, and both servers have the same stream."""
 
-    trades = (JOBS,)
+    workloads = (JOBS,)
 
 
 class MaxMemory(disk.MaxMemory):
     """Memory is full. What takes no message adds to the stream all the same, because that is bounded."""
 
-    trades = (JOBS,)
+    workloads = (JOBS,)
 
 
 class Promotion(replicas.Promotion):
     """The primary dies, and the replica has the stream, the parents and the letters as far as it had got them."""
 
-    trades = (JOBS,)
+    workloads = (JOBS,)
 
 
 class SlotMigration(cluster.SlotMigration):
     """The queues, the stream and the letters move together."""
 
-    trades = (JOBS,)
+    workloads = (JOBS,)

@@ -5,7 +5,7 @@ import time
 
 from tests.checker.history import clock
 from tests.harness.server import Server, wait_for
-from tests.torture.stage import Alone
+from tests.torture.target import Alone
 
 
 class Nothing(Alone):

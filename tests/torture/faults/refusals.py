@@ -5,7 +5,7 @@ import time
 from tests.harness.server import now_ms, wait_for
 from tests.harness.wire import Error
 from tests.torture.faults.replicas import Replicated
-from tests.torture.stage import Alone, wait_link
+from tests.torture.target import Alone, wait_link
 
 # The server looks at its own state so often, in ms: until then it may deliver what it should not.
 NOTICED = 100

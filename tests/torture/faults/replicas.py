@@ -5,10 +5,10 @@ import time
 from tests.checker.history import clock
 from tests.harness.server import Server, wait_for
 from tests.harness.topology import Pair
-from tests.torture.stage import Rigged, Stage, wait_link
+from tests.torture.target import Rigged, Target, wait_link
 
 
-class Replicated(Stage):
+class Replicated(Target):
     """A primary and its replica."""
 
     conf = {"appendonly": "yes", "appendfsync": "everysec"}

@@ -9,7 +9,7 @@ from tests.harness.aof import commands, increments
 from tests.harness.replies import Queue, digest
 from tests.harness.server import Server
 from tests.harness.traffic import Traffic
-from tests.torture.stage import Alone
+from tests.torture.target import Alone
 
 # Every so many cuts the server goes on and dies once more: what came after the first restart must be there.
 AGAIN = 8

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.harness.server import assert_clean, wait_for
 from tests.torture.losses.link import Link
 from tests.torture.preload import Power
-from tests.torture.stage import Rigged, wait_link
+from tests.torture.target import Rigged, wait_link
 
 # Of power failures, every other one comes while a sync is under way: then the most is not yet on the disk.
 DURING_A_SYNC = 0.5

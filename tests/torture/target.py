@@ -11,7 +11,7 @@ from tests.checker.history import Window, clock
 from tests.checker.run import end_state
 from tests.harness.server import Server, engine, wait_for
 from tests.harness.wire import Error
-from tests.torture.trade import ORDERS, PARTNERS
+from tests.torture.workload import ORDERS, PARTNERS
 
 # After a fault, so many ms may pass before everything has to come in time again.
 HEALING = 1_500.0
@@ -40,7 +40,7 @@ class Rigged(Server):
         return []
 
 
-class Stage:
+class Target:
     """One fault, done again and again while the actors work. Subclasses say how.
 
     `inject` does it once and returns when the servers answer again; `heal` makes everything well for
@@ -51,7 +51,7 @@ class Stage:
     pause = 1.0
     conf: dict = {}
     # What the queues are used for.
-    trades: tuple = (ORDERS, PARTNERS)
+    workloads: tuple = (ORDERS, PARTNERS)
     # The leases that the consumers ask for, in ms, and what else the actors do otherwise than usual (Ways).
     lease = 300
     ways: dict = {}
@@ -81,22 +81,22 @@ class Stage:
     @property
     def queues(self) -> list:
         """All queues. They are in one slot."""
-        return [queue for trade in self.trades for queue in trade.queues(self.key)]
+        return [queue for workload in self.workloads for queue in workload.queues(self.key)]
 
     @property
     def keys(self) -> list:
         """All queues and what belongs to them, in the same slot."""
-        return [key for trade in self.trades for key in trade.keys(self.key)]
+        return [key for workload in self.workloads for key in workload.keys(self.key)]
 
     def create(self) -> None:
         """Makes the queues."""
         client = self.primary().client()
-        for trade in self.trades:
-            trade.create(client, self.key + trade.suffix)
+        for workload in self.workloads:
+            workload.create(client, self.key + workload.suffix)
 
-    def end_state(self, trade) -> dict:
+    def end_state(self, workload) -> dict:
         """What a History says of the end of this queue."""
-        return end_state(self.primary().client(), self.key + trade.suffix)
+        return end_state(self.primary().client(), self.key + workload.suffix)
 
     def created(self) -> None:
         """The queue has been made; nothing to do for most."""
@@ -174,7 +174,7 @@ class Stage:
         return {"aof_load_truncated": "yes"}
 
 
-class Alone(Stage):
+class Alone(Target):
     """One server with a log."""
 
     conf = {"appendonly": "yes", "appendfsync": "always"}

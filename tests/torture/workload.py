@@ -13,11 +13,11 @@ RETRIES = 3
 
 
 @dataclass(frozen=True)
-class Trade:
+class Workload:
     """One queue, or one family of queues."""
 
     name: str = "orders"
-    # What is added to the key of the stage.
+    # What is added to the key of the target.
     suffix: str = ""
     retries: int = RETRIES
     # With DEDUP: a SEND whose reply was lost is asked again, perhaps after its message was acked.
@@ -33,7 +33,7 @@ class Trade:
     concurrency: dict = field(default_factory=dict)
 
     def queues(self, key) -> list:
-        """The keys of all of its queues. `key` is that of the stage."""
+        """The keys of all of its queues. `key` is that of the target."""
         return [key + self.suffix]
 
     def keys(self, key) -> list:
@@ -44,12 +44,12 @@ class Trade:
         """The functions of the processes that look on, by the ends of the names of their journals."""
         return [("watch", watch)] if self.breaker else []
 
-    def judge(self, stage) -> tuple:
+    def judge(self, target) -> tuple:
         """How many operations were answered, how many of them a crash has undone, and all violations."""
         history = History.read(
-            sorted(stage.journals.glob(f"{self.name}.*.jsonl")),
-            retries=self.retries, breaker=self.breaker, concurrency=self.concurrency, windows=stage.windows, steps=stage.steps,
-            standstills=stage.standstills, disturbed=stage.disturbed, quiet=stage.quiet, **stage.end_state(self),
+            sorted(target.journals.glob(f"{self.name}.*.jsonl")),
+            retries=self.retries, breaker=self.breaker, concurrency=self.concurrency, windows=target.windows, steps=target.steps,
+            standstills=target.standstills, disturbed=target.disturbed, quiet=target.quiet, **target.end_state(self),
         )  # fmt: skip
         return history.operations, history.gone, check(history)
 
@@ -62,10 +62,10 @@ class Trade:
             client.execute_command("DQ.GROUPSET", key, group, "CONCURRENCY", most)
 
 
-ORDERS = Trade()
+ORDERS = Workload()
 
 # Partners that fail a lot, each a group with a breaker; half of them are called by three at a time.
-PARTNERS = Trade(
+PARTNERS = Workload(
     name="partners",
     suffix=":partners",
     retries=30,
