@@ -52,7 +52,7 @@ class Target:
     conf: dict = {}
     # What the queues are used for.
     workloads: tuple = (ORDERS, PARTNERS)
-    # The leases that the consumers ask for, in ms, and what else the actors do otherwise than usual (Ways).
+    # The leases that the consumers ask for, in ms, and in what else the actors differ from the default (Ways).
     lease = 300
     ways: dict = {}
     # Where the actors write.

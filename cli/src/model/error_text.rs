@@ -1,7 +1,7 @@
 //! The line of an error that says what went wrong, and the pattern of errors like it.
 
-/// Minimum length of a row of digits that is taken for a number that differs each time. So
-/// `HTTP 500` and `HTTP 503` are two errors.
+/// Numbers of at least this many digits are replaced in the pattern of an error, because they
+/// differ each time. Shorter ones stay, so `HTTP 500` and `HTTP 503` are two errors.
 const NUMBER: usize = 4;
 
 /// Minimum length of a row of hexadecimal digits and dashes, with a digit, that is taken for

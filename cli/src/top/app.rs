@@ -215,7 +215,7 @@ impl App {
         found.or(groups.first())
     }
 
-    /// Handles a key press. Returns the request that it makes of the sampler.
+    /// Handles a key press. Returns what the sampler is to do because of it, if anything.
     pub fn press(&mut self, key: KeyEvent) -> Option<Request> {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
             self.quits = true;

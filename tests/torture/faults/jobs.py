@@ -53,7 +53,7 @@ class MaxMemory(disk.MaxMemory):
 
 
 class Promotion(replicas.Promotion):
-    """The primary dies, and the replica has the stream, the parents and the letters as far as it had got them."""
+    """The primary dies, and its replica goes on with the part of the stream, parents and dead letters that has arrived."""
 
     workloads = (JOBS,)
 

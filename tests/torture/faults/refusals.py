@@ -11,7 +11,7 @@ from tests.torture.target import Alone, wait_link
 NOTICED = 100
 
 
-# Messages of a queue of its own that fall due one after the other, so many ms apart, each with a consumer that waits.
+# Number of messages in a queue of its own that fall due every APART ms, each awaited by a consumer.
 PROBES = 60
 APART = 100
 
