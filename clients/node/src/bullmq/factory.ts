@@ -45,7 +45,6 @@ function clientOf(connection: unknown): Client {
     return { client: connection as RedisClient, close: () => {} };
   }
   // Only who gives options needs ioredis, as in BullMQ.
-  // eslint-disable-next-line @typescript-eslint/no-require-imports
   const { Redis } = require('ioredis') as { Redis: new (...given: unknown[]) => RedisClient & { disconnect(): void } };
   const { url, ...given } = (typeof connection === 'string' ? { url: connection } : (connection ?? {})) as { url?: string };
   const own = { maxRetriesPerRequest: null, ...given };

@@ -2,7 +2,7 @@
 
 import type { JobJson } from 'bullmq';
 
-import { shaped, text } from '../replies.js';
+import { shaped } from '../replies.js';
 import type { Word } from '../words.js';
 
 /** The group of the jobs with a priority, which is their score. They come after the jobs without one. */
@@ -238,9 +238,4 @@ export function stateOf(of: Pick<Seen, 'state' | 'group'>): 'completed' | 'faile
 /** Writes an id as a pattern that matches only it. */
 export function exactly(id: string): string {
   return id.replace(/[\\*?[\]]/g, '\\$&');
-}
-
-/** The key of a message and the state in which BullMQ would look for it. */
-export function idsOf(reply: unknown): string[] {
-  return (reply as unknown[]).map(text);
 }

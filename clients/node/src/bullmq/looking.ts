@@ -4,7 +4,7 @@ import type { JobJson, JobState, JobType } from 'bullmq';
 
 import { list, shaped, text } from '../replies.js';
 import type { Word } from '../words.js';
-import { PRIORITIZED, type Seen, jobSeen, seen, stateOf } from './job.js';
+import { LIFO, PRIORITIZED, type Seen, jobSeen, seen, stateOf } from './job.js';
 import type { Making } from './making.js';
 import type { Place } from './place.js';
 
@@ -155,7 +155,7 @@ export class Looking {
     if (lined && Number(info.groups) > 0) {
       const all = (await Promise.all(states.map((state) => this.#all(state)))).flat();
       const mine = all.filter(({ group }) => (group === PRIORITIZED) === (type === 'prioritized'));
-      const rank = ({ group, score }: Seen) => (group === ':lifo' ? -1e18 + Number(score) : group === PRIORITIZED ? Number(score) : 0);
+      const rank = ({ group, score }: Seen) => (group === LIFO ? -1e18 + Number(score) : group === PRIORITIZED ? Number(score) : 0);
       mine.sort((a, b) => rank(a) - rank(b));
       const ids = mine.map(({ id }) => text(id));
       return asc ? ids : ids.reverse();
