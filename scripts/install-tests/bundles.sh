@@ -51,6 +51,7 @@ measure() {
 # A server with its data in the home of the user, which is stopped after the message: with_server DQ LINE
 with_server() {
     cat <<SHELL
+rm -f log
 $1 server --port 7391 >log 2>&1 & server=\$!
 for i in \$(seq 300); do grep -q 'is ready' log && break; sleep 0.05; done
 $2
