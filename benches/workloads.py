@@ -226,7 +226,7 @@ GOING_ON = [
         "FETCH, ACK, SEND",
         [*FETCH_ACK, Step("DQ.SEND q {payload}")],
         prepare=fill_queue,
-        pipelines=(64,),
+        pipelines=(64, 1),
     ),
 ]
 
@@ -237,7 +237,7 @@ BESIDE = [
         "FETCH, ACK, SEND with EVENTS",
         [*FETCH_ACK, Step("DQ.SEND q {payload}")],
         prepare=fill_with_events,
-        pipelines=(64,),
+        pipelines=(64, 1),
     ),
     Workload(
         "fetch-ack-limits",
