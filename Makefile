@@ -25,7 +25,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers bench-bullmq
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers bench-bullmq
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -173,8 +173,11 @@ bench-smoke: ## make bench at a hundredth of the size, unoptimised build: a smok
 	@CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 benches/run.sh --quick $(BENCH_FLAGS)
 	@CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 benches/workers/run.sh --smoke
 
-dist: ## pack what is given to others, who need no compiler, in dist/: a Debian package, tar.gz, wheels, npm packages; ARCHES, LIBCS, SIGN_KEY, PROFILE
+dist: ## pack what is given to others, who need no compiler, in dist/: a Debian package, tar.gz, wheels, npm packages, the clients; ARCHES, LIBCS, SIGN_KEY, PROFILE
 	@BUNDLE=yes scripts/dist.sh
+
+release: ## build all of make dist and the images, and set the tags of a release, without publishing anything; FLAGS=--check only looks
+	@scripts/release.sh $(FLAGS)
 
 bundle: ## only the bundles of `dq server`: tar.gz, wheels and npm packages with Valkey, the module and dq; ARCHES, LIBCS
 	@scripts/bundle.sh

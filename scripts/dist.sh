@@ -13,7 +13,8 @@
 # The output depends only on the commit, the tools and the counts, not on the folder or the time. PROFILE names the
 # counts of an earlier build, to repeat it. scripts/install-tests/reproducible.sh tries that.
 #
-# With BUNDLE=yes scripts/bundle.sh adds the bundles of `dq server`, for ARCHES and for each libc of LIBCS.
+# With BUNDLE=yes scripts/bundle.sh adds the bundles of `dq server`, for ARCHES and for each libc of LIBCS, and
+# scripts/client-archives.sh the clients.
 #
 # DQ_MODULE and DQ_CLI name a module and a terminal program that are already built. DIST names the output directory
 # (default: dist).
@@ -54,7 +55,7 @@ if [ -n "${PROFILE:-}" ]; then
 fi
 # Files of an earlier run, perhaps of another commit, must not get into the new SHA256SUMS.
 rm -f "$DIST"/dq-"$VERSION"{-linux-*.tar.gz,.profdata,.buildinfo} "$DIST"/"$PACKAGE"_"$VERSION"_*.deb \
-    "$DIST"/dq-server*gz "$DIST"/dq_server-*.whl "$DIST"/SHA256SUMS{,.asc} "$DIST"/dq-release-key.asc
+    "$DIST"/dq-{server,queue-,php-}*{gz,zip} "$DIST"/dq_{server,queue}-*.whl "$DIST"/SHA256SUMS{,.asc} "$DIST"/dq-release-key.asc
 
 # Builds the module and the terminal program for ARCH, if they are not given: sets MODULE, CLI and COUNTS, which is empty
 # where no counts were used.
@@ -336,9 +337,12 @@ sign() {
 for ARCH in "${ARCHES[@]}"; do pack; done
 build_info >"$DIST/dq-$VERSION.buildinfo"
 [ -z "$COUNTS" ] || install -m 644 "$COUNTS" "$DIST/dq-$VERSION.profdata"
-[ "${BUNDLE:-no}" != yes ] || ARCHES="${ARCHES[*]}" PROFILE=$COUNTS DIST=$DIST scripts/bundle.sh
+if [ "${BUNDLE:-no}" = yes ]; then
+    ARCHES="${ARCHES[*]}" PROFILE=$COUNTS DIST=$DIST scripts/bundle.sh
+    DIST=$DIST scripts/client-archives.sh
+fi
 cd "$DIST"
-find . -maxdepth 1 \( -name "dq-$VERSION[-.]*" -o -name "${PACKAGE}_${VERSION}_*.deb" -o -name 'dq-server*gz' -o -name '*.whl' \) -printf '%f\n' |
+find . -maxdepth 1 \( -name "dq-$VERSION[-.]*" -o -name "${PACKAGE}_${VERSION}_*.deb" -o -name 'dq-server*gz' -o -name 'dq-queue-*.tgz' -o -name 'dq-php-*.zip' -o -name '*.whl' \) -printf '%f\n' |
     LC_ALL=C sort | xargs sha256sum >SHA256SUMS
 if [ -n "${SIGN_KEY:-}" ]; then
     sign

@@ -11,8 +11,8 @@ from tests.harness.server import ROOT
 CODE = (".rs", ".py", ".sh", ".php", ".ts", ".mjs", ".js", ".go", ".c", ".toml", ".lua", ".html", ".css")
 DATA = (".yml", ".yaml", ".json", ".conf", ".service", ".default", ".rules")
 NAME_OF_FILE = re.compile(r"`([\w.-]+(?:/[\w.-]+)*/?)`")
-# Files of a user's application and of other projects.
-FOREIGN_FILES = re.compile(r"config/|test_redis\.py$|tests/common\.py$|worker\.py$|tasks\.py$")
+# Files of an application of a user and of other projects, and the tag of the Go module.
+FOREIGN_FILES = re.compile(r"config/|test_redis\.py$|tests/common\.py$|worker\.py$|tasks\.py$|^clients/go/vVERSION$")
 # A name with a part of several words, or with a path: `wait_list`, `ReadyLine`, `Queue::apply`. Other words in backticks
 # may be anything.
 NAME = re.compile(r"`([A-Za-z_]\w*(?:(?:::|\.)[A-Za-z_]\w*)*)(?:\(\))?`")
