@@ -98,7 +98,7 @@ type run struct {
 
 	leases leases
 	acks   acks
-	// free has an element for each message that may be handled besides those that are.
+	// free has an element for each message that may still be taken: the concurrency less what is being handled.
 	free     chan struct{}
 	handlers sync.WaitGroup
 

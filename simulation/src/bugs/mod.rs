@@ -27,7 +27,7 @@ pub struct Bug {
     pub logs: fn(&mut Op<'static>),
     /// Changes what the primary does before an operation, besides processing due events.
     pub begins: fn(&mut Before),
-    /// Changes what is logged of that.
+    /// Changes what is logged of what the primary did before the operation.
     pub logs_before: fn(&mut Before),
     /// Changes what is searched for.
     pub searches: fn(&mut Search<'_>),

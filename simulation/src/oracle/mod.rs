@@ -156,7 +156,7 @@ impl Oracle {
             let message = message.ok_or("a delivered message is not there")?;
             let view = step.queue.view_delivered(one, step.now);
             let group = view.and_then(|view| view.group);
-            // Messages with limits and without a group form hidden ones.
+            // A message with limits and without a group is in a hidden group.
             if group.is_some() != message.group.is_some() && message.limited().is_none() {
                 return Err(format!("{} does not show its group: {group:?}", one.seq));
             }

@@ -83,7 +83,7 @@ class Keeper:
         self._start()
 
     def _drop(self, tag: Tag, _: object) -> None:
-        # A weak reference calls at any time, also while this thread holds the lock, so nothing else may happen here.
+        # The callback of a weak reference comes at any time, even while this thread holds the lock. So it only takes a note.
         self._dropped.append(tag)
 
     def settled(self, tag: Tag) -> None:

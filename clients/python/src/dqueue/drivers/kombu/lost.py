@@ -25,7 +25,7 @@ def mark_lost_tasks() -> None:
     @wraps(on_failure)
     def marking(self: Any, exc_info: Any, *args: Any, **kwargs: Any) -> Any:
         error = getattr(exc_info, "exception", None)
-        # It is wrapped where it has a traceback.
+        # Celery wraps an error that has a traceback.
         error = getattr(error, "exc", error)
         tag = getattr(getattr(self, "_message", None), "delivery_tag", None)
         if isinstance(tag, Tag) and type(error).__name__ in ENDS:
