@@ -371,25 +371,6 @@ def test_find_finds_the_children_of_a_parent(q, other):
     assert other.fails("FIND", "ready", "PARENT", q.key).startswith("PARENT needs a value")
 
 
-def test_info_tells_what_held_messages_wait_for(q):
-    def figures():
-        return tuple(q.info()[name] for name in ("held", "parents", "parked"))
-
-    q.send("x", "ID", "m", "BATCH", "b")
-    q.send("x", "ID", "p", "AFTER", "b", "CHILDREN", 1, "PARK")
-    q.send("x", "ID", "s", "PARK")
-    assert figures() == (2, 0, 1)
-    q.do("CANCEL", "m")
-    assert figures() == (2, 1, 1)
-    child(q, q, "a")
-    q.do("CANCEL", "a")
-    assert figures() == (2, 0, 2)
-    q.do("SIGNAL", "p")
-    assert figures() == (1, 0, 1)
-    q.do("PURGE")
-    assert figures() == (0, 0, 0)
-
-
 @pytest.fixture
 def limited(r):
     """Makes a user with rights on some keys: limited("~key"). It is gone after the test."""

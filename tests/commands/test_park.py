@@ -324,3 +324,22 @@ def test_parked_messages_and_signals_outlive_a_reload_a_dump_and_a_copy(q, r, ke
         again.advance(500)
         assert again.ids("COUNT", 9) == [b"ever", b"for"]
     assert Queue(r, key + b"-copy").do("LIST", "held", "IDS")[1] == [b"for", b"ever", b"sent"]
+
+
+def test_info_tells_what_held_messages_wait_for(q):
+    def figures():
+        return tuple(q.info()[name] for name in ("held", "parents", "parked"))
+
+    q.send("x", "ID", "m", "BATCH", "b")
+    q.send("x", "ID", "p", "AFTER", "b", "CHILDREN", 1, "PARK")
+    q.send("x", "ID", "s", "PARK")
+    assert figures() == (2, 0, 1)
+    q.do("CANCEL", "m")
+    assert figures() == (2, 1, 1)
+    q.send("c", "ID", "a", "PARENT", q.key, "p")
+    q.do("CANCEL", "a")
+    assert figures() == (2, 0, 2)
+    q.do("SIGNAL", "p")
+    assert figures() == (1, 0, 1)
+    q.do("PURGE")
+    assert figures() == (0, 0, 0)
