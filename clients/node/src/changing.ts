@@ -2,7 +2,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { call, type Server } from './connection.js';
+import type { Server } from './adapter.js';
+import { call } from './connection.js';
 import { isTransient, pauses } from './errors.js';
 import type { Word } from './words.js';
 

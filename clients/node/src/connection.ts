@@ -1,45 +1,10 @@
 /** Connections to a server or a cluster, whichever library makes them. */
 
-import { unless } from './bounds.js';
+import type { Link, RedisClient, Server, ServerNode } from './adapter.js';
 import { CommandError, ConnectionError, translated } from './errors.js';
 import { ioredisServer, isIoredis } from './ioredis.js';
 import { isNodeRedis, nodeRedisServer } from './noderedis.js';
 import type { Word } from './words.js';
-
-/**
- * A client of ioredis (`Redis`, `Cluster`) or of node-redis (`createClient`, `createCluster`).
- *
- * Only the parts that are needed are named, so that no type of either library is needed.
- */
-export type RedisClient = { callBuffer(command: string, ...words: never[]): unknown } | { sendCommand(...words: never[]): unknown };
-
-/** A connection that the library has made for one caller, which may wait on it. */
-export interface Link {
-  send(words: readonly Word[]): Promise<unknown>;
-  close(): void;
-}
-
-/** A primary of the cluster, or the one server. */
-export interface ServerNode {
-  /** What tells it from other nodes. */
-  readonly name: string;
-  /** Makes a connection of one's own to it. If the signal is aborted first, it throws, and leaves no connection open. */
-  link(signal: AbortSignal): Promise<Link>;
-}
-
-/** What an adapter makes of a client. Errors are those of the library. */
-export interface Server {
-  /** What the client puts before each key: `keyPrefix` of ioredis. It does so only for commands that it knows. */
-  readonly prefix: string;
-  /** Sends a command over the client's own connection, in a cluster to the node of `key`. */
-  send(words: readonly Word[], key: string): Promise<unknown>;
-  /** Returns the node that has the key. */
-  nodeOf(key: string): Promise<ServerNode>;
-  /** Returns all primaries. */
-  nodes(): Promise<ServerNode[]>;
-  /** Asks the cluster for its nodes and slots anew. */
-  refresh(): Promise<void>;
-}
 
 /** Milliseconds after which a reply that should have come no longer counts as coming. */
 const PATIENCE = 10_000;
@@ -117,16 +82,6 @@ export class Connection {
     this.#broken = true;
     this.link.close();
     this.#lost(new ConnectionError('the connection is closed'));
-  }
-}
-
-/** Makes a connection by the function that a library has for it, and closes it if the signal is aborted first. */
-export async function connected(connect: () => Promise<unknown>, close: () => void, signal: AbortSignal): Promise<void> {
-  try {
-    await unless(signal, connect());
-  } catch (error) {
-    if (signal.aborted) close();
-    throw error;
   }
 }
 

@@ -1,7 +1,8 @@
 /** What a queue with `durable` does: it has commands confirmed, by WAITAOF or WAIT in the same pipeline. */
 
 import { type Changing, insist } from './changing.js';
-import { Connection, type Server, type ServerNode } from './connection.js';
+import type { Server, ServerNode } from './adapter.js';
+import { Connection } from './connection.js';
 import { CommandError, isTransient, NotConfirmedError } from './errors.js';
 import { list } from './replies.js';
 import type { Word } from './words.js';

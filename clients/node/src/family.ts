@@ -2,7 +2,8 @@
 
 import { randomUUID } from 'node:crypto';
 
-import { type RedisClient, type Server, serverOf } from './connection.js';
+import type { RedisClient, Server } from './adapter.js';
+import { serverOf } from './connection.js';
 import { type Jobs, Queue, type QueueSettings, WHOLE } from './queue.js';
 import type { Counts } from './records.js';
 import { shaped } from './replies.js';

@@ -8,7 +8,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
 import { unless } from './bounds.js';
-import { Connection, type ServerNode } from './connection.js';
+import type { ServerNode } from './adapter.js';
+import { Connection } from './connection.js';
 import { CommandError, isTransient, pauses } from './errors.js';
 import type { Family } from './family.js';
 import { common, type Crew, MOST, pauseFor } from './fetching.js';

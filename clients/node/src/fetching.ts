@@ -3,7 +3,8 @@
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 
 import { unless } from './bounds.js';
-import { Connection, type Server } from './connection.js';
+import type { Server } from './adapter.js';
+import { Connection } from './connection.js';
 import { CommandError, isTransient, pauses } from './errors.js';
 import type { Handling } from './handling.js';
 import { Message } from './message.js';

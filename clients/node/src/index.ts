@@ -1,4 +1,4 @@
-export type { RedisClient } from './connection.js';
+export type { RedisClient } from './adapter.js';
 export type { DurableOptions } from './durable.js';
 export { CommandError, ConnectionError, NotConfirmedError, Park, QueueClosedError, QueueFullError, Reject, Retry, Snooze } from './errors.js';
 export { Family, type FamilyInfo, type FamilySettings } from './family.js';

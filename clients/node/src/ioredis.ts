@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 
-import { connected, type Link, type Server, type ServerNode } from './connection.js';
+import { connected, type Link, type Server, type ServerNode } from './adapter.js';
 import { slot } from './routing.js';
 import type { Word } from './words.js';
 

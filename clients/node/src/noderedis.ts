@@ -1,7 +1,7 @@
 /** The adapter for node-redis. */
 
 import { ConnectionError } from './errors.js';
-import { connected, type Link, type Server, type ServerNode } from './connection.js';
+import { connected, type Link, type Server, type ServerNode } from './adapter.js';
 import { slot } from './routing.js';
 import type { Word } from './words.js';
 

@@ -3,7 +3,8 @@
 import { randomUUID } from 'node:crypto';
 
 import { type Changing, Plainly } from './changing.js';
-import { call, type RedisClient, type Server, serverOf } from './connection.js';
+import type { RedisClient, Server } from './adapter.js';
+import { call, serverOf } from './connection.js';
 import { Durably, type DurableOptions } from './durable.js';
 import { CommandError } from './errors.js';
 import { type Next, followingWords, type Signal } from './follow.js';

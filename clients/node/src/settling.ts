@@ -3,7 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { within } from './bounds.js';
-import { call, type Server } from './connection.js';
+import type { Server } from './adapter.js';
+import { call } from './connection.js';
 import { CommandError, isTransient, pauses } from './errors.js';
 import { followingWords } from './follow.js';
 import type { Message } from './message.js';

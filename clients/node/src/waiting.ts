@@ -1,6 +1,7 @@
 /** Connections for calls that wait at the server. */
 
-import { Connection, type ServerNode } from './connection.js';
+import type { ServerNode } from './adapter.js';
+import { Connection } from './connection.js';
 import type { Word } from './words.js';
 
 /**

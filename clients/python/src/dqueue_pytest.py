@@ -14,7 +14,8 @@ import pytest
 
 if TYPE_CHECKING:
     import redis
-    from dqueue.testing import ManualQueue, Server
+    from dqueue.ephemeral_server import Server
+    from dqueue.manual_queue import ManualQueue
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +24,7 @@ def dq_server() -> Iterator[Server]:
 
     With pytest-xdist each worker has a server of its own.
     """
-    from dqueue.testing import Server
+    from dqueue.ephemeral_server import Server
 
     with Server() as server:
         yield server
@@ -52,7 +53,7 @@ def dq_client(dq_url: str) -> Iterator[redis.Redis]:
 @pytest.fixture
 def manual_queue(dq_client: redis.Redis) -> Iterator[Callable[..., ManualQueue]]:
     """Creates queues under virtual time: manual_queue(retries=1, backoff=("EXP", 1000))."""
-    from dqueue.testing import ManualQueue
+    from dqueue.manual_queue import ManualQueue
 
     made: list[str] = []
 

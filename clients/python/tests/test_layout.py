@@ -18,7 +18,7 @@ ROOMS = ["protocol", "working", "clients", "_sync _async", "tools", "drivers", "
 # The modules beside the folders.
 LOOSE = {
     "clients": ["_needs", "connection", "consumer", "nodes"],
-    "tools": ["logs", "opentelemetry", "program", "testing"],
+    "tools": ["ephemeral_server", "logs", "manual_queue", "opentelemetry", "program", "testing"],
     "names": ["__init__", "asyncio", "message", "records", "routing", "kombu", "dramatiq", "taskiq", "django"],
 }
 IO = {"asyncio", "concurrent", "http", "multiprocessing", "os", "select", "selectors", "socket", "ssl", "subprocess", "urllib"}

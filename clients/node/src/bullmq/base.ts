@@ -4,7 +4,7 @@ import { EventEmitter } from 'node:events';
 
 import type { IQueueBackend, QueueBaseOptions, WorkerOptions } from 'bullmq';
 
-import type { RedisClient } from '../connection.js';
+import type { RedisClient } from '../adapter.js';
 import { Adding } from './adding.js';
 import { Changing } from './changing.js';
 import { Events } from './events.js';

@@ -2,7 +2,8 @@
 
 import type { BackendFactory, QueueBaseOptions } from 'bullmq';
 
-import { type RedisClient, serverOf } from '../connection.js';
+import type { RedisClient } from '../adapter.js';
+import { serverOf } from '../connection.js';
 import { DqQueueBackend } from './backend.js';
 import { Place } from './place.js';
 

@@ -1,6 +1,7 @@
 /** Where a queue of BullMQ is: its keys, and how commands get there. */
 
-import { call, type Server } from '../connection.js';
+import type { Server } from '../adapter.js';
+import { call } from '../connection.js';
 import { translated } from '../errors.js';
 import { list } from '../replies.js';
 import type { Word } from '../words.js';
