@@ -14,7 +14,7 @@ use crate::server::commit::{self, Form};
 use crate::server::delivery_reply::DeliveryReply;
 use crate::server::families::{self, tokens, Query};
 use crate::server::serving::{self, slots};
-use crate::server::waiting::wait_list::OfFamily;
+use crate::server::waiting::blocked_fetch::OfFamily;
 use dq_queue::args::family::FamilyFetch;
 use dq_queue::args::{self, Words};
 use dq_queue::op::Fetch;

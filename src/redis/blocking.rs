@@ -8,26 +8,13 @@
 
 use super::deadlines::{self, Deadline};
 use super::guard::contain;
+use super::wait::Wait;
 use super::{raw, Context, Name, Reply};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::os::raw::{c_int, c_longlong, c_void};
 use std::ptr;
 use std::rc::Rc;
-
-/// What a blocked client waits for. The server drops it shortly after the wait has ended.
-pub trait Wait: 'static {
-    /// A key of this name exists now. The server calls this for every client that waits for the
-    /// key, so it must be cheap. It must not change or replicate anything: Redis 7.0 would abort.
-    fn appeared(&self, _ctx: &Context, _key: Name<'_>) {}
-
-    /// The timeout is over, or CLIENT UNBLOCK has unblocked the client. Writes the reply.
-    fn timed_out(&self, reply: Reply<'_>);
-
-    /// The client waits no longer and gets no reply from the module: its connection is closed, its
-    /// slot has left the node, or the server has become a replica.
-    fn gone(&self) {}
-}
 
 /// The timeout that the server gets: none, because [`deadlines`] ends waits.
 const NO_TIMEOUT: c_longlong = 0;
@@ -56,6 +43,12 @@ impl Client {
             deadlines::remove(deadline);
         }
         self.blocked.replace(ptr::null_mut())
+    }
+}
+
+impl deadlines::Blocked for Client {
+    fn time_out(self: Rc<Self>, wait: &dyn Wait) {
+        Handle { client: self }.answer(|reply| wait.timed_out(reply));
     }
 }
 
@@ -157,7 +150,7 @@ pub fn block(
     unsafe { api!(RedisModule_SetDisconnectCallback(blocked, Some(gone))) };
     handle.client.blocked.set(blocked);
     if timeout_ms > 0 {
-        let deadline = deadlines::add(timeout_ms, handle.clone(), wait);
+        let deadline = deadlines::add(timeout_ms, Rc::clone(&handle.client) as _, wait);
         handle.client.deadline.set(Some(deadline));
     }
     Some(handle)
@@ -208,7 +201,7 @@ pub fn block_without_keys(
         client: Rc::clone(&client),
     };
     if timeout_ms > 0 {
-        let deadline = deadlines::add(timeout_ms, handle.clone(), Rc::clone(&wait));
+        let deadline = deadlines::add(timeout_ms, Rc::clone(&client) as _, Rc::clone(&wait));
         handle.client.deadline.set(Some(deadline));
     }
     let private = Private { wait, client };

@@ -4,8 +4,8 @@
 //! clock ends them early or late. The module therefore blocks its clients without a timeout as far
 //! as the server knows, and ends their waits itself.
 
-use super::blocking::{Handle, Wait};
 use super::clock;
+use super::wait::Wait;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,9 +14,18 @@ use std::rc::Rc;
 /// same time.
 pub(super) type Deadline = (u64, u64);
 
+/// A blocked client, as far as its timeout is concerned.
+pub(super) trait Blocked: 'static {
+    /// Ends the wait with the reply that it has for a timeout. Does nothing if the wait is over.
+    fn time_out(self: Rc<Self>, wait: &dyn Wait);
+}
+
+/// A client that waits until its deadline, and what it waits for.
+type Waiting = (Rc<dyn Blocked>, Rc<dyn Wait>);
+
 #[derive(Default)]
 struct Deadlines {
-    by_time: BTreeMap<Deadline, (Handle, Rc<dyn Wait>)>,
+    by_time: BTreeMap<Deadline, Waiting>,
     last_number: u64,
 }
 
@@ -25,7 +34,7 @@ thread_local! {
 }
 
 /// Adds a deadline in `timeout_ms` milliseconds, at which the wait times out. O(log n).
-pub(super) fn add(timeout_ms: u64, client: Handle, wait: Rc<dyn Wait>) -> Deadline {
+pub(super) fn add(timeout_ms: u64, client: Rc<dyn Blocked>, wait: Rc<dyn Wait>) -> Deadline {
     let at = clock::monotonic_us().saturating_add(timeout_ms.saturating_mul(1000));
     DEADLINES.with_borrow_mut(|deadlines| {
         deadlines.last_number += 1;
@@ -53,11 +62,11 @@ pub fn next_in_ms() -> Option<u64> {
 /// Ends all waits whose deadline has passed, and answers their clients. O(log n) for each client.
 pub fn end_overdue() {
     while let Some((client, wait)) = pop_overdue() {
-        client.answer(|reply| wait.timed_out(reply));
+        client.time_out(&*wait);
     }
 }
 
-fn pop_overdue() -> Option<(Handle, Rc<dyn Wait>)> {
+fn pop_overdue() -> Option<Waiting> {
     DEADLINES.with_borrow_mut(|deadlines| {
         let first = deadlines.by_time.first_entry()?;
         let (at, _) = *first.key();

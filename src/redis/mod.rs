@@ -73,6 +73,7 @@ mod text_setting;
 pub mod timer;
 pub mod user_rules;
 mod value;
+pub mod wait;
 mod write_refusal;
 
 pub use args::Args;

@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::redis::blocking::{self, Handle, Wait};
+use crate::redis::blocking::{self, Handle};
+use crate::redis::wait::Wait;
 use crate::redis::{event_loop, Context, Name, OwnedName, Reply};
 use dq_queue::op::Ending;
 

@@ -12,7 +12,8 @@ pub use pending::{any, any_at_all, end, end_all, next_step, step_taken, Taken};
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::redis::blocking::{self, Wait};
+use crate::redis::blocking;
+use crate::redis::wait::Wait;
 use crate::redis::{CommandResult, Context, Failure, Name, Reply};
 use dq_queue::queue::bulk::Plan;
 use dq_queue::Op;

@@ -13,38 +13,13 @@ use dq_queue::family::slot_of_key;
 use dq_queue::message::Choices;
 use dq_queue::op::{AckSend, Send, Sent};
 use dq_queue::settings::{Changes, Clock};
-use dq_queue::{Done, Error, Moment, Op, Seq};
+use dq_queue::{Done, Error, Op};
 
-use super::outbox::Others;
+use super::outbox::{Letters, Others};
 use super::{begin_without_events, change_silently, creation, renewing, Begun, Slot};
 use crate::server::{clock, wakeups};
 
-/// The dead messages that a change leaves for another queue.
-pub struct Letters {
-    to: Box<[u8]>,
-    letters: Vec<Letter>,
-    /// Why others cannot go.
-    stays: Option<Stays>,
-    /// When they died.
-    moment: Moment,
-}
-
 impl Letters {
-    /// Those of these messages that are to go from the queue in `key` to another one.
-    pub fn of(key: Name<'_>, queue: &Value, moving: &[Seq], moment: Moment) -> Option<Letters> {
-        let to = queue.settings().dead_to.as_ref()?.key.clone();
-        let (letters, stays) = queue.letters(moving, key.bytes());
-        if letters.is_empty() && stays.is_none() {
-            return None;
-        }
-        Some(Letters {
-            to,
-            letters,
-            stays,
-            moment,
-        })
-    }
-
     /// Sends the messages and removes those from their queue, `key`, that have gone. Says in
     /// `others` what has happened in the other queue.
     #[cold]

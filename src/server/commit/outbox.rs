@@ -5,11 +5,11 @@ use std::collections::btree_map::Entry;
 use std::collections::BTreeMap;
 
 use crate::redis::{Context, Name, OwnedName, Value};
+use dq_queue::dead_letters::{Letter, Stays};
 use dq_queue::message::kin::News;
 use dq_queue::op::{Ending, Happened, Told};
 use dq_queue::{Moment, Seq};
 
-use super::dead_letters::Letters;
 use super::event_stream::{Appended, Entries};
 
 /// What a change leaves for other keys.
@@ -78,5 +78,32 @@ impl Outbox {
             }
         }
         self.began_to_collect |= later.began_to_collect;
+    }
+}
+
+/// The dead messages that a change leaves for another queue.
+pub struct Letters {
+    pub(super) to: Box<[u8]>,
+    pub(super) letters: Vec<Letter>,
+    /// Why others cannot go.
+    pub(super) stays: Option<Stays>,
+    /// When they died.
+    pub(super) moment: Moment,
+}
+
+impl Letters {
+    /// Those of these messages that are to go from the queue in `key` to another one.
+    pub fn of(key: Name<'_>, queue: &Value, moving: &[Seq], moment: Moment) -> Option<Letters> {
+        let to = queue.settings().dead_to.as_ref()?.key.clone();
+        let (letters, stays) = queue.letters(moving, key.bytes());
+        if letters.is_empty() && stays.is_none() {
+            return None;
+        }
+        Some(Letters {
+            to,
+            letters,
+            stays,
+            moment,
+        })
     }
 }

@@ -9,14 +9,16 @@ pub mod slots;
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use crate::redis::blocking::{self, Wait};
+use crate::redis::blocking;
+use crate::redis::wait::Wait;
 use crate::redis::{Context, Name, OwnedName, Reply};
 use dq_queue::op::Fetch;
 use dq_queue::{Done, Op};
 
 use super::commit::{can_begin, change, Begun};
 use super::delivery_reply::DeliveryReply;
-use super::waiting::wait_list::{self, BlockedFetch, OfFamily};
+use super::waiting::blocked_fetch::{BlockedFetch, OfFamily};
+use super::waiting::wait_list;
 use super::waiting::Request;
 use super::{clock, families, rights, wakeups};
 

@@ -11,7 +11,8 @@ use crate::redis::{clock, event_loop, Context, Name, OwnedName};
 
 use super::{passed_over, try_serve, Served};
 use crate::server::address::QueueAddress;
-use crate::server::waiting::wait_list::{self, BlockedFetch};
+use crate::server::waiting::blocked_fetch::BlockedFetch;
+use crate::server::waiting::wait_list;
 use crate::server::{config, families, metrics, rights, wakeups};
 
 /// How much of this turn's slice commands have used, in microseconds.

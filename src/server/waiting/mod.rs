@@ -1,9 +1,10 @@
 //! Clients that wait for messages: who they are, for which queues they wait, and in which order.
 //!
-//! `wait_list.rs` has the wait list of each queue, `classes.rs` the order of the clients in one list,
-//! and `twins.rs` the clients that get what others get. Nothing here changes a queue: that is
-//! `serving/`.
+//! `blocked_fetch.rs` has the client, `wait_list.rs` the wait list of each queue, `classes.rs` the order
+//! of the clients in one list, and `twins.rs` the clients that get what others get. Nothing here
+//! changes a queue: that is `serving/`.
 
+pub mod blocked_fetch;
 mod classes;
 pub mod twins;
 pub mod wait_list;

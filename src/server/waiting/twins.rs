@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
-use super::wait_list::BlockedFetch;
+use super::blocked_fetch::BlockedFetch;
 use crate::server::address::QueueAddress;
 
 /// What a client waits for: a queue, or a family with the rights of a user.

@@ -2,7 +2,7 @@
 //!
 //! Wait lists are keyed by (db, key), so a client can wait for a queue that does not exist yet.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,84 +11,12 @@ use crate::redis::blocking::Handle;
 use crate::redis::event_loop;
 use dq_queue::family;
 
+use super::blocked_fetch::BlockedFetch;
 use super::classes::{Class, Classes, Ticket};
-use super::{twins, Request};
+use super::twins;
 use crate::server::address::QueueAddress;
-use crate::server::rights::Call;
-
-/// The family that a client waits for.
-#[derive(Debug, Clone)]
-pub struct OfFamily {
-    /// Its name.
-    pub name: Rc<[u8]>,
-    /// The user whose rights count.
-    pub user: Rc<[u8]>,
-}
-
-/// A client that is blocked in a FETCH, MFETCH or NFETCH.
-pub struct BlockedFetch {
-    /// What the client asked for.
-    pub(in crate::server) request: Request,
-    class: Class,
-    pub(in crate::server) db: i32,
-    pub(in crate::server) keys: Vec<Rc<[u8]>>,
-    /// The user whose rights count, and the call that it has made.
-    pub(in crate::server) user: Rc<[u8]>,
-    pub(in crate::server) call: Call,
-    /// If it waits for a family, it waits for no keys.
-    pub(in crate::server) family: Option<OfFamily>,
-    /// Its position. 0 while it is not in the wait lists.
-    ticket: Cell<Ticket>,
-    handle: OnceCell<Handle>,
-    /// A client that was blocked later and gets what this one gets (see [`twins`]).
-    pub(in crate::server) twin: RefCell<Option<Rc<BlockedFetch>>>,
-}
 
 impl BlockedFetch {
-    /// Makes the state of a client that is about to be blocked on these queues.
-    pub(in crate::server) fn new(
-        request: Request,
-        caller: (Rc<[u8]>, Call),
-        db: i32,
-        keys: impl Iterator<Item = Rc<[u8]>>,
-    ) -> Rc<BlockedFetch> {
-        Rc::new(BlockedFetch {
-            class: request.class(),
-            request,
-            db,
-            keys: keys.collect(),
-            user: caller.0,
-            call: caller.1,
-            family: None,
-            ticket: Cell::new(0),
-            handle: OnceCell::new(),
-            twin: RefCell::default(),
-        })
-    }
-
-    /// Makes the state of a client that is about to be blocked on a family.
-    pub(in crate::server) fn of_family(
-        request: Request,
-        db: i32,
-        family: OfFamily,
-    ) -> Rc<BlockedFetch> {
-        Rc::new(BlockedFetch {
-            class: Class {
-                user: Some(Rc::clone(&family.user)),
-                ..request.class()
-            },
-            request,
-            db,
-            keys: Vec::new(),
-            user: Rc::clone(&family.user),
-            call: Call::FamilyFetch,
-            family: Some(family),
-            ticket: Cell::new(0),
-            handle: OnceCell::new(),
-            twin: RefCell::default(),
-        })
-    }
-
     /// Adds the client, which is blocked now, to the end of the wait lists of its queues.
     /// O(keys * log n).
     pub fn join(self: &Rc<Self>, handle: Handle) {
@@ -134,11 +62,6 @@ impl BlockedFetch {
         });
         WAITING.fetch_sub(1, Relaxed);
         twins::left(self);
-    }
-
-    /// The handle to answer the client, as long as it waits.
-    pub fn handle(&self) -> Option<&Handle> {
-        self.handle.get().filter(|handle| !handle.is_over())
     }
 }
 
