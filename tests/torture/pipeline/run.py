@@ -13,7 +13,7 @@ from tests.harness.server import assert_clean, wait_for
 from tests.harness.wire import Wire
 from tests.torture.pipeline.pipelines import STAGES
 from tests.torture.preload import Power
-from tests.torture.stage import Rigged
+from tests.torture.target import Rigged
 
 # Where so many items are in the pipeline, the producer adds one only every PAUSE seconds.
 FILLED, PAUSE = 40, 0.005
