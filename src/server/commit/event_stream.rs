@@ -56,7 +56,8 @@ impl Entries {
         let mut stream = ctx.open_stream(name.name()).ok()?;
         let added = self.transitions.iter().filter(|one| add(&mut stream, one));
         let added = added.count();
-        let trimmed = stream.len() > self.most && stream.trim(left_by_trim(self.most)) > 0;
+        let len = stream.len();
+        let trimmed = len > self.most && stream.trim(left_by_trim(self.most, len)) > 0;
         drop(stream);
         ctx.signal_modified(name.name());
         Some(Appended {
@@ -70,11 +71,11 @@ impl Entries {
 /// The number of entries from which on a long stream is trimmed several at a time.
 const LONG: u64 = 4096;
 
-/// How many entries a trim leaves of a stream that may have `most`. A trim costs more than all
-/// else that an event does, whether it removes one entry or some.
-fn left_by_trim(most: u64) -> u64 {
+/// How many of `len` entries a trim leaves of a stream that may have `most`. A trim costs more than
+/// all else that an event does, whether it removes one entry or some.
+fn left_by_trim(most: u64, len: u64) -> u64 {
     match most {
-        LONG.. => most - 31,
+        LONG.. => most.min(len - 32),
         _ => most,
     }
 }
