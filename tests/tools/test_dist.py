@@ -19,7 +19,6 @@ from tests.harness.wire import Wire
 
 # The packages are built here, which takes minutes where nothing has been compiled before.
 pytestmark = pytest.mark.timeout(1200)
-
 VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
 TOOLS = {"dq_exporter.py", "migrate_delayqueue.py"}
 

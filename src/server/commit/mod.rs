@@ -65,7 +65,7 @@ pub struct Aftermath<'c> {
     rest: Option<Box<Rest>>,
 }
 
-/// What a change leaves beside events. Most changes leave nothing.
+/// The work that a change leaves besides keyspace events. Most changes leave none.
 #[derive(Default)]
 struct Rest {
     /// The ends of messages that clients wait for.

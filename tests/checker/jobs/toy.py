@@ -214,7 +214,7 @@ class JobToy:
         self.record.got.append(Got(job.id, job.receipt, job.attempt, job.payload, signal, "c", begin, self.now + 0.5))
         self.now += 1
         self.pass_time(self.rng.choice((0, 0, 5, 40)))
-        # What happens while it runs: newer payloads, an early signal.
+        # These two happen while it runs: a newer payload, an early signal.
         for _ in range(self.rng.randrange(3) if job.id.startswith("page") and not drains else 0):
             self.page(job.id)
         if job.id.startswith("ask") and self.rng.random() < 0.3 and not drains:

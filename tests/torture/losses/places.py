@@ -28,7 +28,7 @@ class Member(Rigged):
         return ["--replicaof", "127.0.0.1", str(self.primary)] if self.primary else []
 
     def start(self, timeout: float = 60) -> "Member":
-        # What it has logged in earlier lives is read once.
+        # The log of each earlier start of the server is read once.
         if self.log_path.exists():
             assert_clean(self.log())
             self.log_path.unlink()

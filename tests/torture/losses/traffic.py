@@ -64,7 +64,7 @@ QUICK = Pace((0.3, 0.6), batch=25, rate=5_000)
 SECONDS = Pace((1.2, 2.4), batch=25, rate=1_200)
 # A confirmation comes once a second, so each is about many.
 SYNCED = Pace((1.2, 2.4), batch=500, rate=2_000)
-# The same with a confirmation for each message.
+# This pace asks for a confirmation of each message.
 SINGLY = Pace((1.2, 2.4), batch=1, rate=2_000, tasks=600)
 # They go on for seconds after the work.
 LONG = Pace((0.3, 0.6), batch=10, rate=1_500)

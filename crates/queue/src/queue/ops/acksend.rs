@@ -117,7 +117,7 @@ impl Queue {
         let mut sent = SmallVec::with_capacity(op.sends.len() + op.signals.len());
         sent.extend(op.sends.iter().map(|send| self.send_unchecked(send, now)));
         for signal in &op.signals {
-            // What one message lets join the ready line comes behind what was sent before.
+            // Groups that a signal lets join the ready line join it behind the messages sent before it.
             self.ticket += 1;
             let is_there = self.signal(&signal.id, &signal.text, now);
             sent.push(Sent::Signaled(is_there));

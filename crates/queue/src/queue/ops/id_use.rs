@@ -5,7 +5,7 @@ use crate::op::Send;
 use crate::queue::Queue;
 use crate::{Millis, Seq};
 
-/// What a given id means for a message that is to have it.
+/// Whether a message may take the id that its sender gives it, and whom it replaces.
 pub(in crate::queue) enum IdUse {
     /// No message has the id.
     Free,
