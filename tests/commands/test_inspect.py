@@ -188,3 +188,11 @@ def test_long_errors_and_results_come_back_whole(r, key):
     assert q.get("a")["error"] == text
     q.do("ACK", q.one().receipt, "RESULT", text[::-1])
     assert q.get("a")["result"] == text[::-1]
+
+
+def test_a_section_of_info_has_nothing_of_the_others(server):
+    whole = server.info("dq")
+    parts = [server.info(f"dq_{part}") for part in ("module", "queues", "timer", "lateness", "calls")]
+    assert [len(part) > 0 for part in parts] == [True] * 5
+    assert sum(len(part) for part in parts) == len(whole)
+    assert "dq_queues" in parts[1] and "dq_slices" in parts[2]

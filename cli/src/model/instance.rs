@@ -7,8 +7,15 @@ use crate::failure::Failure;
 use crate::server::{verb, Server};
 use crate::text::printable;
 
-/// The sections of INFO that are read.
-const SECTIONS: [&str; 5] = ["server", "memory", "persistence", "replication", "dq"];
+/// The sections of INFO that are read. `dq` as a whole would add up all queues in one long command.
+const SECTIONS: [&str; 6] = [
+    "server",
+    "memory",
+    "persistence",
+    "replication",
+    "dq_module",
+    "dq_timer",
+];
 
 /// Share of maxmemory from which memory is called short, in percent.
 const SHORT: u64 = 90;

@@ -75,7 +75,6 @@ fn one(instance: &Instance, place: &str) -> Markup {
                 ("resident", bytes("used_memory_rss")),
                 ("maxmemory", limit),
                 ("maxmemory-policy", text("maxmemory_policy")),
-                ("of queues", bytes("dq_memory")),
             ],
         ),
         (
@@ -93,16 +92,17 @@ fn one(instance: &Instance, place: &str) -> Markup {
             ],
         ),
         (
-            "Queues and the timer",
+            "Timer",
             vec![
-                ("queues", count(instance, "dq_queues")),
-                ("ready", count(instance, "dq_ready")),
-                ("blocked", count(instance, "dq_blocked")),
-                ("running", count(instance, "dq_running")),
-                ("dead", count(instance, "dq_dead")),
-                ("waiting clients", count(instance, "dq_blocked_clients")),
-                ("timer was late at most", time("dq_timer_lag_max_ms", 1)),
-                ("lateness p99", time("dq_lateness_p99_ms", 1)),
+                ("slices of work", count(instance, "dq_slices")),
+                (
+                    "longest slice",
+                    instance
+                        .number("dq_longest_slice_us")
+                        .map_or("-".to_owned(), |us| format!("{} ms", us.div_ceil(1000))),
+                ),
+                ("late the last time", time("dq_timer_lag_ms", 1)),
+                ("late at most", time("dq_timer_lag_max_ms", 1)),
             ],
         ),
     ];
