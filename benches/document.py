@@ -31,25 +31,9 @@ from 50 connections with 64 in flight on each.
 
 {targets}
 {details}{instructions}{core}
-## Batches, FIND, ACKSEND, and what waits beside others
+## Batches and FIND
 
-Measured at other times, with modules built without profile-guided optimisation, on Redis 7.0.15. The rows of ACKSEND are
-from `--rows acksend --rounds 3` on 25 November 2026, the others are older and from
-`make bench BENCH_FLAGS='--rounds 5 --rows "^batch|beside"'`, while other programs used both cores of the machine.
-
-| what | dq | peer | result | must be | |
-|---|---|---|---|---|---|
-| ACKSEND into the same queue, CPU | 1.85 us | 1.81 us  ACK + SEND | 1.02 x | <= 1.15 x | PASS |
-| the same with AOF everysec | 2.34 us | 2.44 us  ACK + SEND | 0.98 x | <= 1.15 x | PASS |
-| bytes in the AOF | 143 B | 178 B  ACK + SEND | 0.80 x | <= 1.15 x | PASS |
-| a member of a batch of a million, over its payload | 67.5 B | 66.3 B  in no batch | 1.19 B more | <= 8 B | PASS |
-| SEND beside 1M snoozed and 100,000 open breakers, CPU | 1.21 us | 1.16 us  in an empty queue | 1.06 x | <= 1.1 x | PASS |
-| FETCH and ACK beside them, CPU | 2.19 us | 2.12 us  in an empty queue | 1.05 x | <= 1.1 x | PASS |
-
-In instructions (`make bench-instructions`) ACKSEND takes 1.00 x, and 0.94 x with a log; the rows beside snoozed messages
-and breakers take 1.00 x and 1.02 x.
-
-This one is from one round of `make load LOAD_FLAGS=--searches`. Waits are those of a PING each millisecond.
+Measured at another time, in one round of `make load LOAD_FLAGS=--searches`. Waits are those of a PING each millisecond.
 
 | what | messages | longest PING, absences taken off | of an idle server | longest command, CPU |
 |---|---|---|---|---|
@@ -61,27 +45,12 @@ This one is from one round of `make load LOAD_FLAGS=--searches`. Waits are those
 A message that a batch of three holds is given to a waiting consumer 0 ms (p50) and 1 ms (p99) after the last of them has
 ended (500 batches, whole milliseconds of the server).
 
-## Many queues, event streams and limits
-
-Measured on 26 November 2026, Redis 7.0.15, release build. The first six rows are those of
-`make bench BENCH_FLAGS='--rows queues-'`, one by one, while other programs compiled on the same two cores; each is the
-median of three rounds or more, the first two of nine, beside the module before its wake-up by a timer of the kernel.
-
-| what | dq | before, or from one queue | limit |
-|---|---|---|---|
-| 1,000 queues, a message each due in one millisecond: the last is ready; longest PING | 3.7 ms; 1.3 ms | 7.7 ms | 5 ms; 2 ms |
-| 10,000 queues: the same | 43 ms; 1.5 ms | 44 ms | 60 ms; 2 ms |
-| 2,000 messages a second over 1,000 queues, in the hands of 50 consumers: p99 | 2.4 ms | 1.7 ms from one queue | 5 ms |
-| 10,000 schedules of one moment: until the last has fired | 69 ms | | 200 ms |
-| three EVERY 1: firings of those due | 100 % | | 99 % |
-| a connection with leases bound to it in 1,000 queues closes: until all are free | 11 ms | | 20 ms |
-| SEND, FETCH, ACK one at a time with EVENTS, CPU | 24.0 us | 17.5 us without | 2 x |
-| the same in pipelines of 64 | 7.2 us | 2.5 us without | |
-| FETCH, ACK beside 100,000 full limits, CPU | 1.81 us | 1.68 us in an empty queue | 1.1 x |
+## Event streams, and memory that was not used
 
 Each of the four events of a message is an entry of a stream, which alone costs 1.3 us in pipelines, where the message
 itself costs 2.5. Trimming by single entries would cost far more: XADD with an exact MAXLEN takes 5.0 us. So streams of
-4,096 entries and more are trimmed by 32 at least; with each entry by itself the two rows were 36.5 and 19.7 us.
+4,096 entries and more are trimmed by 32 at least; with each entry by itself the rows of EVENTS were 36.5 us one at a time
+and 19.7 in pipelines.
 
 **Memory that has not been used.** Some hosts of virtual machines take the page tables of a machine back when it has not
 used its memory for some hundred milliseconds. Then each first use of a page costs 7 to 20 us, whichever program does it
@@ -91,38 +60,38 @@ and 10,000 take 100 to 300 ms; the benchmark reads the queues shortly before.
 
 ## dq web
 
-Measured at another time by `make bench-web BENCH_FLAGS='--rounds 3'` on Redis 7.0.15, on a quiet machine: 10,000 queues
-with 10,000,000 messages, half of them in one queue in all states. "Longest command" is the longest that the page, or the
-figures that `dq web` keeps new meanwhile, took the server, by its SLOWLOG. The limit is 2 ms.
+Measured by `make bench-web` within the hour of the table above, on the same server: 10,000 queues with 10,000,000 messages,
+half of them in one queue in all states. "Longest command" is the longest of five rounds that the page, or the figures that
+`dq web` keeps new meanwhile, took the server, by its SLOWLOG. The limit is 2 ms for the round at the median, and for each
+PING.
 
 | page or action | time until the reader has it | commands | longest command |
 |---|---|---|---|
-| the figures of five seconds, no page | | 47,369 | 0.70 ms DQ.INFO |
-| overview, also sorted or with a condition | 6 to 12 ms | 0 to 13 | at most 0.05 ms |
-| family | 3 ms | 53 | 0.15 ms DQ.INFO |
-| queue, each choice of groups | 1 to 6 ms | 31 to 99 | 0.42 ms DQ.GROUPS |
-| messages of a state | 2 to 5 ms | 2 to 4 | 0.17 ms DQ.INFO |
-| messages of a family of 64 | 7 ms | 68 | 0.26 ms DQ.NINFO |
-| messages by type, batch, group, id, error or payload | 8 to 1,002 ms | 77 to 16,068 | 0.65 ms DQ.FIND |
-| message | 1 ms | 3 | at most 0.05 ms |
-| count before an action, with a condition | 1,501 ms | 23,025 | 0.35 ms DQ.FIND |
-| pause and resume, a queue; a family of 64 | 9 ms; 14 ms | 8; 264 | 0.31 ms DQ.NINFO |
-| redrive 500,000 dead messages | 0.4 s | 4,622 | 0.47 ms SCAN |
-| cancel 500,000 messages by their type | 3.0 s | 46,112 | 2.31 ms DQ.FIND, once, see below |
-| remove 500,000 ready messages | 1.5 s | 18,965 | 0.21 ms DQ.FIND |
-| remove the ready messages of a family | 0.04 s | 391 | 0.48 ms SCAN |
-| remove everything of the large queue | 7 ms | 13 | 0.41 ms SCAN |
+| the figures of five seconds, no page | | 31,477 | 2.83 ms DQ.INFO |
+| overview, also sorted or with a condition | 11 to 19 ms | 1 to 208 | 0.25 ms DQ.INFO |
+| family | 2 ms | 1 | at most 0.05 ms |
+| queue, each choice of groups | 4 to 6 ms | 17 to 103 | 1.96 ms DQ.GROUPS |
+| errors, of a queue or of all | 1,507 ms | 9,401 | 2.56 ms SCAN |
+| run times | 53 ms | 332 | 0.63 ms DQ.LIST |
+| search for an id in all queues | 49 ms | 10,267 | 0.22 ms DQ.GET |
+| server; JSON of all queues; of a day | 1 ms; 12 ms; 1 ms | 1 | at most 0.05 ms |
+| messages of a state | 2 to 5 ms | 3 to 61 | 0.29 ms DQ.LIST |
+| messages of a family of 64 | 6 ms | 75 | 0.35 ms DQ.NINFO |
+| messages by type, batch, group, id, error or payload | 11 to 1,003 ms | 165 to 12,606 | 1.91 ms DQ.LIST |
+| message | 1 ms | 4 | 0.06 ms DQ.INFO |
+| count before an action, with a condition | 1,504 ms | 19,020 | 2.68 ms DQ.INFO |
+| pause and resume, a queue; a family of 64 | 9 ms; 18 ms | 100; 265 | 0.22 ms DQ.INFO |
+| redrive 500,000 dead messages | 0.4 s | 4,504 | 0.50 ms DQ.FIND |
+| cancel 500,000 messages by their type | 4.0 s | 44,831 | 1.85 ms DQ.INFO |
+| remove 500,000 ready messages | 1.5 s | 15,518 | 0.41 ms DQ.FIND |
+| remove the ready messages of a family | 0.05 s | 391 | 0.31 ms DQ.FIND |
+| remove everything of the large queue | 5 ms | 4 | 0.13 ms DQ.PURGE |
 
-A page with conditions looks for one second at most, and a count for one and a half. Of 32,103 PINGs, one each
-millisecond, 99 % took at most 0.37 ms. The longest took 2.42 ms, of which a processor was absent for 2.26 ms; without such absences, which come
-from the machine under this one, the longest took 0.78 ms. That no PING took longer shows that the command of 2.31 ms was
-held up by such an absence, too: in two other runs the longest one of that row took 0.68 ms.
-
-In a later run, which also has the pages of errors, run times, the search for an id, and JSON, `dq web` itself took 69 MiB
-at most. Other programs kept both processors of the machine busy then (a load of 6 to 7), and only the server and its pages
-went before them. In no row a command of the round at the median took more than 2 ms. Of 42,881 PINGs 99 % took at most
-0.55 ms and three took more than 2 ms, the longest 33 ms. Such a run cannot tell whether those three are of the load:
-on the quiet machine there was none, but for an absence of the processor.
+A page with conditions looks for one second at most, and a count and the errors for one and a half. Of 67,258 PINGs, one
+each millisecond, 99 % took at most 0.43 ms. Six took more than 2 ms, the longest 2.93 ms, of which a processor was absent
+for 2.65 ms; without such absences, which come from the machine under this one, the longest took 1.17 ms. `dq web` itself
+took 78 MiB at most. Before it asked the server for sections of `INFO dq`, the longest PING took 26 to 36 ms: `INFO dq` adds
+up all queues ([operations](operations.md#watching)).
 
 ## Why rows miss
 
@@ -173,8 +142,7 @@ server's, reading commands, writing replies and the log, keeping memory.
   less than 1 %, within 284 in one of which it took 7. The rows say what is left without the times when a processor was
   absent; where there are very many short ones, some of that is the host's still.
 - ACKSEND within one queue: after this table was made, the queue is opened once for it and not three times. By itself it
-  then took 1.02 of ACK and SEND, and 0.98 with a log, and 1.00 and 0.94 of their instructions
-  ([below the table](#batches-find-acksend-and-what-waits-beside-others)).
+  then took 1.02 of ACK and SEND, and 0.98 with a log, and 1.00 and 0.94 of their instructions.
 - SEND beside a million snoozed messages and 100,000 open breakers: the same instructions within 0.2 % as in an empty
   queue. What differs is memory that the caches do not hold, and what the machine does: 1.06 in an earlier run.
 

@@ -24,6 +24,7 @@ LAYOUTS = [
     ("ready, in groups of 10", GROUPED, None, 110),
     ("running, in groups of 10", GROUPED, f"{LEASED} PERGROUP 10", 110),
     ("delayed, ids of 36 bytes given", f"{DELAYED} ID {{uuid}}", None, None),
+    ("parked until a signal comes", "DQ.SEND q {payload} PARK", None, 200),
 ]
 
 
@@ -51,24 +52,28 @@ def memory(bench):
 
 
 MEMBER_AT_MOST = 8
-"""Bytes that a member of a batch may take more than the same message outside."""
+"""Bytes that a member of a batch, or a child, may take more than the same message alone."""
 
 
 def members(bench):
-    """Returns a row of what a message of a batch takes more than one of no batch."""
+    """Returns rows of what a message of a batch, and a child of one parent, take more than a message alone."""
     if not bench.wanted("batch"):
         return []
     million = bench.scaled(MILLION)
+    kinds = {"alone": "", "in a batch": " BATCH b", "child of one parent": " PARENT parents p"}
+
+    def send(server, options):
+        server.client.execute_command("DQ.SEND", "parents", "x", "ID", "p", "CHILDREN", million)
+        fill(bench, server, f"DQ.SEND q {{payload}}{options}", million)
+
     with bench.server() as server:
-        bench.say("memory: members of a batch")
-        over = {
-            options: _over_payload(server, million, lambda: fill(bench, server, f"DQ.SEND q {{payload}}{options}", million))
-            for options in ("", " BATCH b")
-        }
-    member, plain = over[" BATCH b"], over[""]
-    section = "Memory of a batch of a million, bytes a member more than without"
+        bench.say("memory: members of a batch and children")
+        over = {kind: _over_payload(server, million, lambda: send(server, options)) for kind, options in kinds.items()}
+    alone = over.pop("alone")
+    section = "Memory of a million ready messages of a batch, or of one parent, bytes each more than alone"
     return [
-        Row(section, "ready", f"{member:.1f} B", f"{plain:.1f} B  in no batch", member - plain, "B", at_most=MEMBER_AT_MOST)
+        Row(section, kind, f"{bytes_:.1f} B", f"{alone:.1f} B  alone", bytes_ - alone, "B", at_most=MEMBER_AT_MOST)
+        for kind, bytes_ in over.items()
     ]
 
 

@@ -5,7 +5,7 @@
                    [--generator PATH] [--write FILE]
 
 `make bench` builds what it needs and runs it. Rows are named `command-NAME`, `groups-NAME`, `aof-NAME` (see
-workloads.py for the names), `life`, `backlog`, `memory`, `batch`, `rdb`, `stall-alone`, `stall-waiting`,
+workloads.py for the names), `life`, `backlog`, `memory`, `batch`, `rdb`, `children`, `stall-alone`, `stall-waiting`,
 `stall-draining`, `lateness-50`, `lateness-4`, `idle`, and of many queues `queues-1000`, `queues-10000`, `queues-steady`,
 `queues-schedules`, `queues-every`, `queues-bind` and `queues-tenant`. A missed target is a finding, not a failure: the
 exit code is 0.
@@ -16,6 +16,7 @@ import re
 from pathlib import Path
 
 from bench import Bench, parser
+from children import children
 from document import document
 from footprint import members, memory, snapshot
 from generator import Generator
@@ -53,7 +54,7 @@ def main():
     throughput = Throughput(bench)
     with bench.by_host:
         rows = throughput.measure()
-        for part in (whole_life, backlog, memory, members, snapshot, stall, lateness, many_queues, idle):
+        for part in (whole_life, backlog, memory, members, snapshot, children, stall, lateness, many_queues, idle):
             rows += part(bench)
     if not rows:
         raise SystemExit(f"no row matches {chosen.rows.pattern}")

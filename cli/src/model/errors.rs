@@ -10,7 +10,7 @@ use crate::server::{verb, Server};
 use crate::time_text::Millis;
 
 /// Maximum number of messages of one step. Their payloads come with them.
-const STEP: usize = 50;
+const STEP: usize = 25;
 
 /// Payload bytes that one step should bring at most.
 const STEP_BYTES: usize = 1 << 20;
