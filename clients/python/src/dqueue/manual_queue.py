@@ -46,13 +46,7 @@ class ManualQueue(Queue):
         `handlers` is a Worker of either kind, or a Handlers. Raises AssertionError after `limit` messages: a handler
         keeps failing without a backoff, or sends the messages that it handles.
         """
-        handled: list[Message] = []
-        while batch := self.fetch():
-            for message in batch:
-                assert len(handled) < limit, f"still messages after {limit}"
-                self._handle(handlers, message)
-                handled.append(message)
-        return handled
+        return work(self, handlers, limit=limit)
 
     def run(self, handlers: Handlers[Any], span: Millis, *, limit: int = _LIMIT) -> list[Message]:
         """Works through a span of time: calls `work`, moves to the next time at which something can happen, and so on.
@@ -67,18 +61,6 @@ class ManualQueue(Queue):
         self.advance_to(end)
         return handled
 
-    def _handle(self, handlers: Handlers[Any], message: Message) -> None:
-        try:
-            result = handlers.find(message.type)(message)
-            if inspect.isawaitable(result):
-                result = asyncio.run(_awaited(result))
-        except Exception as error:
-            self._do(failure(message, error))
-        else:
-            verdict = success(message, result)
-            for call in acked([verdict]) if isinstance(verdict, Done) else [verdict]:
-                self._do(call)
-
     def _next_moment(self) -> int | None:
         """Returns the next time at which something falls due, a lease, pause or limit ends, or a schedule fires."""
         info = self.info()
@@ -89,6 +71,30 @@ class ManualQueue(Queue):
                 why = self.explain(record.id)
                 moments += [record.lease_until, why and why.until]
         return min((at for at in moments if isinstance(at, int) and isinstance(now, int) and at > now), default=None)
+
+
+def work(queue: Queue, handlers: Handlers[Any], *, limit: int = _LIMIT) -> list[Message]:
+    """Handles the messages of a queue that can be delivered now: `ManualQueue.work` says how."""
+    handled: list[Message] = []
+    while batch := queue.fetch():
+        for message in batch:
+            assert len(handled) < limit, f"still messages after {limit}"
+            _handle(queue, handlers, message)
+            handled.append(message)
+    return handled
+
+
+def _handle(queue: Queue, handlers: Handlers[Any], message: Message) -> None:
+    try:
+        result = handlers.find(message.type)(message)
+        if inspect.isawaitable(result):
+            result = asyncio.run(_awaited(result))
+    except Exception as error:
+        queue._do(failure(message, error))
+    else:
+        verdict = success(message, result)
+        for call in acked([verdict]) if isinstance(verdict, Done) else [verdict]:
+            queue._do(call)
 
 
 async def _awaited(result: Any) -> Any:
