@@ -1,11 +1,12 @@
 """The program dq, built and run as a user runs it: by itself, or in a real terminal (tmux)."""
 
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
 
-from tests.harness.server import ROOT, wait_for
+from tests.harness.server import ROOT, engine, module_path, wait_for
 
 
 def build() -> Path:
@@ -16,6 +17,11 @@ def build() -> Path:
     manifest = ROOT / "cli/Cargo.toml"
     subprocess.run(["cargo", "build", "--quiet", "--manifest-path", manifest, "--target-dir", target], check=True)
     return target / "debug/dq"
+
+
+def programs() -> dict:
+    """The variables by which the packages for tests start a server of the programs under test."""
+    return {"DQ_CLI": str(build()), "DQ_ENGINE": shutil.which(engine()), "DQ_MODULE": str(module_path())}
 
 
 class Cli:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.cli import build
+from tests.harness.cli import programs
 from tests.harness.optional import need
-from tests.harness.server import ROOT, engine, module_path
+from tests.harness.server import ROOT
 
 CLIENT = ROOT / "clients/go"
 PAGES = [ROOT / "docs/drivers/go.md", ROOT / "docs/testing.md"]
@@ -35,8 +35,7 @@ def go(*words, cwd=CLIENT, **env) -> str:
 
 
 def test_the_package(server):
-    programs = {"DQ_CLI": str(build()), "DQ_ENGINE": shutil.which(engine()), "DQ_MODULE": str(module_path())}
-    said = go("test", "-race", "-count=1", "-v", "./...", DQ_TEST_URL=f"redis://127.0.0.1:{server.port}", **programs)
+    said = go("test", "-race", "-count=1", "-v", "./...", DQ_TEST_URL=f"redis://127.0.0.1:{server.port}", **programs())
     passed = re.findall(r"^--- PASS: (\w+)", said, re.MULTILINE)
     assert len(passed) >= 75, said
     assert len([name for name in passed if name.startswith("Example")]) >= 7
@@ -68,14 +67,18 @@ def test_it_builds_without_modules_and_with_a_client_that_has_only_do(server, tm
     assert "true" in subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stderr
 
 
-def test_the_go_of_the_documentation_compiles(tmp_path):
+def test_the_go_of_the_documentation_compiles_and_its_tests_pass(tmp_path):
     blocks = [
         block for page in PAGES for block in re.findall(r"^```go\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
     ]
     assert len(blocks) >= 4
+    assert len([block for block in blocks if "dqtest.Server(t)" in block]) == 2
     for number, block in enumerate(blocks):
-        file = tmp_path / str(number) / "main.go"
+        is_test = "testing.T" in block
+        file = tmp_path / str(number) / ("main_test.go" if is_test else "main.go")
         file.parent.mkdir()
         file.write_text(block)
         tags = "-tags=goredis" if "go-redis" in block else "-tags="
         go("vet", tags, file)
+        if is_test:
+            assert "--- PASS" in go("test", "-count=1", "-v", file, **programs())

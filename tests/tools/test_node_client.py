@@ -9,9 +9,9 @@ import urllib.request
 
 import pytest
 
-from tests.harness.cli import build
+from tests.harness.cli import programs
 from tests.harness.optional import need
-from tests.harness.server import ROOT, engine, module_path, wait_for
+from tests.harness.server import ROOT, wait_for
 
 CLIENT = ROOT / "clients/node"
 # Where scripts/setup.sh puts the packages. The client is built there, so that the checkout stays as it is.
@@ -42,6 +42,9 @@ def built():
     (FOLDER / "examples").mkdir()
     for name in SOURCES:
         (shutil.copytree if (CLIENT / name).is_dir() else shutil.copy)(CLIENT / name, FOLDER / name)
+    # dq-server without its programs.
+    shutil.rmtree(FOLDER / "node_modules/dq-server", ignore_errors=True)
+    shutil.copytree(ROOT / "packaging/server/npm", FOLDER / "node_modules/dq-server")
     run("npm", "run", "build")
 
 
@@ -80,9 +83,9 @@ def pages(server):
 
 
 def test_the_code_of_the_pages(pages):
-    """Every example compiles, and those that end by themselves run."""
+    """Every example compiles, and those that end by themselves run. `test_the_test_of_a_page` runs the tests."""
     ends = re.compile(r"^(redis\.disconnect|client\.destroy| +await one\.close)\(\);$", re.MULTILINE)
-    ending = [path for path in sorted(pages.glob("*.mjs")) if ends.search(path.read_text())]
+    ending = [path for path in sorted(pages.glob("*.mjs")) if ends.search(path.read_text()) and "startServer" not in path.read_text()]
     assert len(ending) == 8
     for path in ending:
         run("node", str(path), seconds=30)
@@ -93,12 +96,18 @@ def test_the_example_of_the_page_about_tests():
     [code] = re.findall(r"^```js\n(.*?)^```$", (ROOT / "docs/testing.md").read_text(), re.MULTILINE | re.DOTALL)
     (FOLDER / "testing").mkdir(exist_ok=True)
     (FOLDER / "testing/testing.test.mjs").write_text(code)
-    place = FOLDER / "node_modules/dq-server"
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(ROOT / "packaging/server/npm", place)
-    programs = {"DQ_CLI": str(build()), "DQ_ENGINE": shutil.which(engine()), "DQ_MODULE": str(module_path())}
-    said = run("node", "--test", "--test-reporter=tap", str(FOLDER / "testing/testing.test.mjs"), **programs)
-    assert "\n# pass 1\n" in said, said
+    assert "\n# pass 1\n" in tested(FOLDER / "testing/testing.test.mjs")
+
+
+@pytest.mark.parametrize("page", ["node", "nestjs", "bullmq"])
+def test_the_test_of_a_page(pages, page):
+    [path] = [path for path in pages.glob(f"{page}-*.mjs") if "startServer" in path.read_text()]
+    assert "\n# pass 1\n" in tested(path)
+
+
+def tested(path) -> str:
+    """Runs a file of node:test, whose server is one of the programs under test."""
+    return run("node", "--test", "--test-reporter=tap", "--test-timeout=60000", str(path), **programs())
 
 
 def test_the_service_of_the_page_starts_works_and_stops(pages, r3):

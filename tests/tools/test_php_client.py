@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from tests.harness.cli import programs
 from tests.harness.optional import need
 from tests.harness.server import ROOT
 
@@ -82,14 +83,40 @@ def test_the_tests_of_the_framework(server, tmp_path, part, test, tests):
     assert phpunit(server, "--configuration", tmp_path / "phpunit.xml", tmp_path / f"{test}.php") == tests
 
 
+def blocks_of(page) -> list[str]:
+    return re.findall(r"^```php\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+# What stands for the application, by page. The others need none.
+APPLICATIONS = {"drivers/laravel": "tests/Laravel/page.php"}
+
+
+@pytest.mark.parametrize(
+    "page, part",
+    [("testing", "Client"), ("drivers/php", "Client"), ("drivers/laravel", "Laravel"), ("drivers/symfony", "Symfony"), ("drivers/hyperf-thinkphp.zh-CN", "Client")],
+)
+def test_the_test_of_a_page(server, tmp_path, page, part):
+    """It starts its own server, of the programs under test."""
+    need_php(part)
+    [block] = [block for block in blocks_of(ROOT / f"docs/{page}.md") if "extends TestCase" in block]
+    application = f"require '{CLIENT / APPLICATIONS[page]}';\n" if page in APPLICATIONS else ""
+    [name] = re.findall(r"^final class (\w+) extends TestCase$", block, re.MULTILINE)
+    (tmp_path / f"{name}.php").write_text(f"<?php\n{application}{block}")
+    assert phpunit(server, tmp_path / f"{name}.php", **programs()) == 1
+
+
+def test_a_server_for_tests_that_does_not_start_says_why():
+    need_php()
+    code = f"require '{CLIENT}/autoload.php'; try {{ new Dq\\TestServer('--nonsense'); }} catch (RuntimeException $e) {{ echo $e->getMessage(); }}"
+    for program, why in [("/nowhere/dq", "DQ_CLI"), (str(programs()["DQ_CLI"]), "--nonsense")]:
+        done = subprocess.run(["php", "-r", code], env={**os.environ, "DQ_CLI": program}, capture_output=True, text=True, timeout=30)
+        assert (done.returncode, done.stderr) == (0, "") and why in done.stdout and program in done.stdout, done
+
+
 def test_the_php_of_the_documentation(server, tmp_path):
     """Every example is PHP, names classes that there are, and the one without end or framework runs."""
     need_php("Client")
-    blocks = [
-        block
-        for page in sorted((ROOT / "docs/drivers").glob("*.md"))
-        for block in re.findall(r"^```php\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-    ]
+    blocks = [block for page in sorted((ROOT / "docs/drivers").glob("*.md")) for block in blocks_of(page)]
     assert len(blocks) >= 9
     for block in blocks:
         file = tmp_path / "example.php"
@@ -98,8 +125,8 @@ def test_the_php_of_the_documentation(server, tmp_path):
         assert done.returncode == 0, block + done.stdout
         for name in re.findall(r"^use (Dq.*);$", block, re.MULTILINE):
             assert (CLIENT / "src" / (name.removeprefix("Dq\\").replace("\\", "/") + ".php")).exists(), name
-    run = [block for block in blocks if "MANUAL" in block or "->ensure(" in block or "->redrive()" in block]
-    assert len(run) == 3
+    run = [block for block in blocks if "->ensure(" in block or "->redrive()" in block]
+    assert len(run) == 2
     for block in run:
         block = block.replace("redis://localhost", f"redis://127.0.0.1:{server.port}")
         file.write_text(f"<?php\nini_set('assert.exception', '1');\nrequire '{CLIENT}/autoload.php';\n{block}")
