@@ -35,6 +35,13 @@ def test_nothing_is_lost_of_what_was_confirmed(row):
 
 
 @pytest.mark.slow
+def test_several_sets_of_servers_share_the_faults():
+    outcome = run(BY_NAME["WAIT 1, promoted"], FAULTS, lanes=2)
+    assert (outcome.faults, outcome.lost, outcome.undone) == (FAULTS, 0, 0)
+    assert outcome.sends > 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["no log, killed", "no, power", "replica, apart"])
 def test_what_nobody_has_confirmed_is_lost(name):
     """The measurement sees a loss where there is one."""

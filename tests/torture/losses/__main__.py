@@ -17,6 +17,7 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=500, help="for each row (default %(default)s)")
     parser.add_argument("--sends", type=int, default=0, help="go on with a row until so many were confirmed")
     parser.add_argument("--minutes", type=float, default=60, help="the most for a row (default %(default)s)")
+    parser.add_argument("--lanes", type=int, default=1, help="sets of servers at a time, which share the faults")
     parser.add_argument("--price", action="store_true", help="only what a confirmed send costs, without faults")
     parser.add_argument("--row", action="append", choices=BY_NAME, help="only this one; may be given several times")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="where the random numbers start")
@@ -26,7 +27,7 @@ def main() -> int:
     print(f"{'row':<30}" + "".join(f"{name:>10}" for name in HEADER), flush=True)
     failed = 0
     for row in rows:
-        outcome = Outcome(row.name) if args.price else run(row, args.faults, args.sends, args.minutes * 60, args.seed)
+        outcome = Outcome(row.name) if args.price else run(row, args.faults, args.sends, args.minutes * 60, args.seed, args.lanes)
         show(outcome, price(row) if args.price else None)
         failed += is_wrong(row, outcome)
     return 1 if failed else 0

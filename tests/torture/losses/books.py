@@ -29,6 +29,13 @@ class Outcome:
     """Those of them whose message was there again."""
     seconds: float = 0.0
 
+    def add(self, other: "Outcome") -> None:
+        """Adds what came of the same row on other servers at the same time."""
+        for name in ("faults", "sends", "lost", "rounds", "acks", "undone"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.longest = max(self.longest, other.longest)
+        self.seconds = max(self.seconds, other.seconds)
+
 
 @dataclass
 class Books:

@@ -18,6 +18,7 @@ from tests.torture.losses.traffic import (
     REPLY,
     SECONDS,
     SINGLY,
+    STEADY,
     SYNCED,
     Confirm,
     Pace,
@@ -72,8 +73,8 @@ ROWS = [
     Row("WAIT 1, all power", AllPowerGone, SECONDS, confirm=wait(1), loses=True),
     Row("WAITAOF 1 1, all power", AllPowerGone, SYNCED, confirm=waitaof(1, 1)),
     Row("durable, power", PowerGone, SINGLY, durable=Durable()),
-    Row("durable, replica, promoted", Promoted, QUICK, durable=IN_MEMORY),
-    Row("durable, replica, apart", Apart, QUICK, durable=IN_MEMORY),
+    Row("durable, replica, promoted", Promoted, STEADY, durable=IN_MEMORY),
+    Row("durable, replica, apart", Apart, STEADY, durable=IN_MEMORY),
     Row("durable, replica, all power", AllPowerGone, SINGLY, durable=Durable(replicas=1)),
 ]
 BY_NAME = {row.name: row for row in ROWS}

@@ -1,6 +1,7 @@
 """One row: work, a fault, what is left, and so on."""
 
 import math
+import multiprocessing
 import tempfile
 import time
 from pathlib import Path
@@ -57,7 +58,22 @@ class Run:
         return Clients(self.place.primary.port, key, self.row.confirm, self.row.pace)
 
 
-def run(row: Row, faults: int, sends: int = 0, seconds: float = math.inf, seed: int = 1) -> Outcome:
-    """Does so many faults to this row, or more until so many sends were confirmed, or fewer if the seconds are over."""
+def run(row: Row, faults: int, sends: int = 0, seconds: float = math.inf, seed: int = 1, lanes: int = 1) -> Outcome:
+    """Does so many faults to this row, or more until so many sends were confirmed, or fewer if the seconds are over.
+
+    A round mostly waits. `lanes` sets of servers, each with a process and clients of its own, share the faults.
+    """
+    shares = [(row, math.ceil(faults / lanes), math.ceil(sends / lanes), seconds, seed * lanes + n) for n in range(lanes)]
+    if lanes == 1:
+        return _lane(*shares[0])
+    whole = Outcome(row.name)
+    # Each begins as a new process, because this one may have threads.
+    with multiprocessing.get_context("spawn").Pool(lanes) as pool:
+        for outcome in pool.starmap(_lane, shares):
+            whole.add(outcome)
+    return whole
+
+
+def _lane(row: Row, faults: int, sends: int, seconds: float, seed: int) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="dq-losses-") as folder:
         return Run(row, seed, Path(folder)).run(faults, sends, seconds)

@@ -62,10 +62,12 @@ class Pace:
 QUICK = Pace((0.3, 0.6), batch=25, rate=5_000)
 # A second and more, since what a log that is synced once a second can lose grows for so long.
 SECONDS = Pace((1.2, 2.4), batch=25, rate=1_200)
-# A confirmation comes once a second, so each is about many.
-SYNCED = Pace((1.2, 2.4), batch=500, rate=2_000)
+# A confirmation comes once in one to two seconds, so each is about many. Acks are those of what the one before has given.
+SYNCED = Pace((2.5, 4.5), batch=1_000, rate=4_000)
 # This pace asks for a confirmation of each message.
-SINGLY = Pace((1.2, 2.4), batch=1, rate=2_000, tasks=600)
+SINGLY = Pace((2.5, 4.5), batch=1, rate=2_000, tasks=600)
+# Confirmations come at once.
+STEADY = Pace((1.5, 3.0), batch=1, rate=2_000)
 # They go on for seconds after the work.
 LONG = Pace((0.3, 0.6), batch=10, rate=1_500)
 
