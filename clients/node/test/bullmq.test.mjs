@@ -5,40 +5,12 @@ import { once } from 'node:events';
 import test from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { FlowProducer, Queue, QueueEvents, UnrecoverableError, WaitingChildrenError, Worker } from 'bullmq';
+import { Queue, QueueEvents, UnrecoverableError, WaitingChildrenError, Worker } from 'bullmq';
 import { createDqBackend } from 'dq-queue/bullmq';
 import { Redis } from 'ioredis';
 
-import { LIBRARIES, close, newName, Proxy, until, url } from './setup.mjs';
-
-const { hostname: host, port } = new URL(url);
-const connection = { host, port: Number(port) };
-
-/** Defines a test that gets a queue of BullMQ, and functions that make workers and events of it. All are closed behind it. */
-function bull(name, run, { to = connection, factory = createDqBackend() } = {}) {
-  test(name, async () => {
-    const made = [];
-    const keep = (one) => {
-      one.on?.('error', () => {});
-      made.unshift(one);
-      return one;
-    };
-    const queueName = newName().replaceAll(':', '-');
-    const queue = keep(new Queue(queueName, { connection: to }, factory));
-    const worker = (processor, options) => keep(new Worker(queueName, processor, { connection: to, ...options }, factory));
-    const events = async () => {
-      const one = keep(new QueueEvents(queueName, { connection: to }, factory));
-      await one.waitUntilReady();
-      return one;
-    };
-    const flows = () => keep(new FlowProducer({ connection: to }, factory));
-    try {
-      await run({ queue, worker, events, flows });
-    } finally {
-      for (const one of made) await one.close();
-    }
-  });
-}
+import { bull, connection, newBullName } from './bull.mjs';
+import { LIBRARIES, close, Proxy, until, url } from './setup.mjs';
 
 bull('a job is worked off, and its result is kept', async ({ queue, worker, events }) => {
   const told = await events();
@@ -347,7 +319,7 @@ test('a connection that is cut does not stop a worker, and each job is done', as
   const proxy = await Proxy.start();
   const to = { host: '127.0.0.1', port: Number(new URL(proxy.url).port), retryStrategy: () => 20 };
   const factory = createDqBackend();
-  const name = newName().replaceAll(':', '-');
+  const name = newBullName();
   const queue = new Queue(name, { connection }, factory);
   const done = new Map();
   const worker = new Worker(name, async ({ id }) => void done.set(id, (done.get(id) ?? 0) + 1), { connection: to, concurrency: 3 }, factory);
@@ -368,7 +340,7 @@ for (const [library, connect] of Object.entries(LIBRARIES)) {
   test(`${library}: a client of the application serves queues and workers, and stays open`, async () => {
     const client = await connect(url);
     const factory = createDqBackend({ connection: client, prefix: 'shop' });
-    const name = newName().replaceAll(':', '-');
+    const name = newBullName();
     const queue = new Queue(name, { connection: {} }, factory);
     const told = new QueueEvents(name, { connection: {} }, factory);
     await told.waitUntilReady();

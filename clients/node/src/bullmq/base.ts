@@ -6,6 +6,7 @@ import type { IQueueBackend, QueueBaseOptions, WorkerOptions } from 'bullmq';
 
 import type { RedisClient } from '../adapter.js';
 import { Adding } from './adding.js';
+import { Ahead } from './ahead.js';
 import { Changing } from './changing.js';
 import { Events } from './events.js';
 import { Fetching } from './fetching.js';
@@ -65,7 +66,7 @@ export class Base extends EventEmitter {
     this.making = new Making(place);
     this.leases = new Leases(place);
     this.waiting = new Waiting(place, this.clientName(options.name ? `:w:${options.name}` : ''));
-    this.working = new Working(place, this.making, this.leases, new Fetching(place, closed), this.waiting, new Late(place), options);
+    this.working = new Working(place, this.making, this.leases, new Fetching(place, new Ahead(place), closed), this.waiting, new Late(place), options);
     this.adding = new Adding(place, this.making, new Numbers(place));
     this.changing = new Changing(place, this.making, this.leases, () => this.working.lease);
     this.looking = new Looking(place, this.making);

@@ -6,17 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ConnectionError, isTransient, pauses } from '../errors.js';
 import { list, text } from '../replies.js';
 import type { Word } from '../words.js';
+import { type Ahead, MOST_AHEAD, type Taken } from './ahead.js';
 import type { Place } from './place.js';
-
-/** A message as DQ.FETCH gives it. */
-export interface Taken {
-  id: string;
-  receipt: string;
-  attempt: number;
-  payload: Buffer;
-  /** By this clock. Its lease has not begun before. */
-  since: number;
-}
 
 /** A message that is done, and its result. */
 export interface Done {
@@ -27,6 +18,9 @@ export interface Done {
 /** What tells the tokens of this process from those of others that take under the same name. */
 const PROCESS = randomUUID();
 
+/** The most messages that a command with a token may ask for. */
+const MOST = 1000;
+
 let commands = 0;
 
 /** Names one command. Repeated, it gets the same messages. */
@@ -36,6 +30,8 @@ export function newToken(): string {
 
 interface Demand {
   done: Done | undefined;
+  /** How many messages it takes, if they are there. */
+  count: number;
   resolve: (taken: Taken | undefined) => void;
   reject: (error: unknown) => void;
 }
@@ -58,31 +54,38 @@ export class Fetching {
 
   constructor(
     readonly place: Place,
+    readonly ahead: Ahead,
     readonly closed: () => boolean,
   ) {}
+
+  /** The calls that have no reply yet. */
+  underway = 0;
 
   /** Who takes: the name under which the leases are held. */
   consumer = 'bullmq';
   /** Milliseconds. */
   lease = 30_000;
 
-  /** Acks a message, if one is done, and takes the next. */
-  next(done?: Done): Promise<Taken | undefined> {
-    return new Promise((resolve, reject) => {
-      this.#demands.push({ done, resolve, reject });
+  /** Acks a message, if one is done, and takes the next, and others ahead if `count` is more than one. */
+  next(done?: Done, count = 1): Promise<Taken | undefined> {
+    this.underway++;
+    return new Promise<Taken | undefined>((resolve, reject) => {
+      this.#demands.push({ done, count, resolve, reject });
       if (!this.#busy) {
         this.#busy = true;
         void this.#pump();
       }
-    });
+    }).finally(() => this.underway--);
   }
 
   async #pump(): Promise<void> {
     while (this.#demands.length) {
-      const demands = this.#demands.splice(0, 1000);
+      const demands = this.#demands.splice(0, MOST + 1 - MOST_AHEAD);
       try {
         const since = Date.now();
-        const taken = takenOf(await this.#send(demands), since);
+        const count = demands.length - 1 + Math.max(...demands.map((demand) => demand.count));
+        const taken = takenOf(await this.#send(demands, count), since);
+        this.ahead.keep(taken.slice(demands.length), count, taken.length);
         for (const [at, demand] of demands.entries()) demand.resolve(taken[at]);
       } catch (error) {
         for (const demand of demands) demand.reject(error);
@@ -91,9 +94,9 @@ export class Fetching {
     this.#busy = false;
   }
 
-  async #send(demands: readonly Demand[]): Promise<unknown> {
+  async #send(demands: readonly Demand[], count: number): Promise<unknown> {
     const done = demands.flatMap((demand) => demand.done ?? []);
-    const words: Word[] = ['COUNT', String(demands.length), 'LEASE', String(this.lease), 'CONSUMER', this.consumer, 'TOKEN', newToken()];
+    const words: Word[] = ['COUNT', String(count), 'LEASE', String(this.lease), 'CONSUMER', this.consumer, 'TOKEN', newToken()];
     if (done.length) {
       words.push('ACK', String(done.length), ...done.map((one) => one.receipt));
       words.push('RESULTS', String(done.length), ...done.map((one) => one.result));

@@ -31,9 +31,9 @@ export class Leases {
     return this.#held.get(id);
   }
 
-  /** Whether no job runs here. */
-  get none(): boolean {
-    return this.#held.size === 0;
+  /** How many jobs run here. */
+  get count(): number {
+    return this.#held.size;
   }
 
   drop(id: string): void {

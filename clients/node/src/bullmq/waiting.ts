@@ -5,7 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '../connection.js';
 import { isTransient, pauses } from '../errors.js';
 import type { Word } from '../words.js';
-import { type Taken, newToken, takenOf } from './fetching.js';
+import type { Taken } from './ahead.js';
+import { newToken, takenOf } from './fetching.js';
 import type { Place } from './place.js';
 
 /** Milliseconds that a reply is on its way at most. A lease has margin for no more. */
@@ -43,38 +44,38 @@ export class Waiting {
     return (this.#connection = connection);
   }
 
-  /** Waits up to `ms` for a message and takes it. */
-  async take(ms: number, lease: number, consumer: string): Promise<Taken | undefined> {
+  /** Waits up to `ms` for messages and takes up to `count` of them. */
+  async take(count: number, ms: number, lease: number, consumer: string): Promise<Taken[]> {
     this.#taking = true;
     try {
-      return await this.#take(ms, lease, consumer);
+      return await this.#take(count, ms, lease, consumer);
     } finally {
       this.#taking = false;
     }
   }
 
-  async #take(ms: number, lease: number, consumer: string): Promise<Taken | undefined> {
-    const words: Word[] = ['DQ.FETCH', this.place.key, 'BLOCK', String(ms), 'LEASE', String(lease)];
+  async #take(count: number, ms: number, lease: number, consumer: string): Promise<Taken[]> {
+    const words: Word[] = ['DQ.FETCH', this.place.key, 'COUNT', String(count), 'BLOCK', String(ms), 'LEASE', String(lease)];
     words.push('CONSUMER', `${consumer}:wait`, 'TOKEN', newToken());
     const begun = Date.now();
     let first: number | undefined;
     for (const pause of pauses()) {
-      if (this.#stopped || this.#closed) return undefined;
+      if (this.#stopped || this.#closed) return [];
       try {
         const connection = await this.connect();
-        if (this.#stopped) return undefined;
+        if (this.#stopped) return [];
         const sent = Date.now();
         const reply = await connection.call(words, ms);
         // What a lost reply gave has been leased since then.
-        return takenOf(reply, first ?? Math.max(sent, Date.now() - MOST_ON_THE_WAY))[0];
+        return takenOf(reply, first ?? Math.max(sent, Date.now() - MOST_ON_THE_WAY));
       } catch (error) {
-        if (this.#stopped || this.#closed) return undefined;
+        if (this.#stopped || this.#closed) return [];
         if (!isTransient(error)) throw error;
         first ??= begun;
         await sleep(pause);
       }
     }
-    return undefined;
+    return [];
   }
 
   /** Ends the wait. What it has taken already still comes. */

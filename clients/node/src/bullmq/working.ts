@@ -4,7 +4,8 @@ import type { JobJson, MinimalJob, WorkerOptions } from 'bullmq';
 
 import type { Word } from '../words.js';
 import { MISSING, NOT_IN_STATE, NO_LOCK, failure } from './failure.js';
-import { type Fetching, type Taken, persist } from './fetching.js';
+import { MOST_AHEAD, type Taken } from './ahead.js';
+import { type Fetching, persist } from './fetching.js';
 import { type Gathered, exactly, gathered, jobOf, jobSeen, payloadOf, seen, sendWords, stored, written } from './job.js';
 import { type Lease, type Leases, consumerOf } from './leases.js';
 import type { Late } from './late.js';
@@ -21,8 +22,6 @@ const NONE: Next = [null, '', 0, 0];
 const MARGIN = 1000;
 
 export class Working {
-  /** A message that was taken while the worker waited, for its next call. */
-  readonly #stash: Taken[] = [];
   /** Jobs that have come to this worker because another one has lost them. */
   readonly #stalled = new Set<string>();
   #ready: Promise<void> | undefined;
@@ -61,8 +60,20 @@ export class Working {
     await this.#begin();
     this.#name = name ?? this.#name;
     this.fetching.consumer = this.#consumer(token);
-    const taken = this.#stash.shift() ?? (await this.fetching.next());
+    const taken = await this.#next(this.#free);
     return taken ? this.#given(taken, token) : NONE;
+  }
+
+  /** Takes the next message, and others ahead if `count` is more than one. */
+  async #next(count = 1): Promise<Taken | undefined> {
+    const { ahead } = this.fetching;
+    return ahead.take() ?? (ahead.dry ? undefined : this.fetching.next(undefined, count));
+  }
+
+  /** How many messages to take at once: for no more jobs than the worker can begin now. */
+  get #free(): number {
+    const free = (this.options.concurrency ?? 1) - this.leases.count - this.fetching.underway - this.fetching.ahead.size;
+    return Math.max(1, Math.min(MOST_AHEAD, free));
   }
 
   #consumer(token: string): string {
@@ -100,20 +111,21 @@ export class Working {
     return ids;
   }
 
-  /** Waits up to so many seconds for a job. The job is kept for the next call that takes one. */
+  /** Waits up to so many seconds for jobs. They are kept for the next calls that take one. */
   async wait(seconds: number): Promise<{ member: string; score: number } | null> {
-    if (this.#stash.length) return { member: '', score: 0 };
+    const { ahead } = this.fetching;
+    if (ahead.size) return { member: '', score: 0 };
     await this.#begin();
-    const taken = await this.waiting.take(Math.max(1, Math.round(seconds * 1000)), this.lease, this.fetching.consumer);
-    if (!taken) return null;
-    this.#stash.push(taken);
+    const count = this.#free;
+    const taken = await this.waiting.take(count, Math.max(1, Math.round(seconds * 1000)), this.lease, this.fetching.consumer);
+    if (!taken.length) return null;
+    ahead.keep(taken, count, taken.length);
     return { member: '', score: 0 };
   }
 
-  /** Gives back what was taken for a call that does not come. */
+  /** Gives back what was taken for calls that do not come. */
   async close(): Promise<void> {
-    const left = this.#stash.splice(0).map(({ receipt }) => receipt);
-    if (left.length) await this.place.dq('NACK', ...left, 'SILENT').catch(() => {});
+    await this.fetching.ahead.giveBack();
     this.#closed = true;
   }
 
@@ -126,7 +138,7 @@ export class Working {
     if (keep !== undefined && keep !== false && job.parentKey) await this.late.keep(id, job.parentKey, result);
     if (keep !== undefined) await this.making.alter(counted('RETAINCOUNT', keep));
     // Behind the end of a lease another worker may have the job. Only then it must be known whether the ack came in time.
-    if (next && lease.until - MARGIN > finishedOn) {
+    if (next && !this.fetching.ahead.size && lease.until - MARGIN > finishedOn) {
       this.leases.drop(id);
       const taken = await this.fetching.next({ receipt: lease.receipt, result });
       await this.#completed(id, result, keep);
@@ -134,7 +146,7 @@ export class Working {
     }
     await this.#settle(id, 'moveToFinished', ['ACK', lease.receipt, 'RESULT', result]);
     await this.#completed(id, result, keep);
-    return { result: next ? await this.#after(await this.fetching.next(), token) : undefined, finishedOn };
+    return { result: next ? await this.#after(await this.#next(), token) : undefined, finishedOn };
   }
 
   /** The record of a job that leaves none tells its result to nobody, so this does. */
@@ -144,7 +156,7 @@ export class Working {
 
   async #after(taken: Taken | undefined, token: string): Promise<Next> {
     if (taken) return this.#given(taken, token);
-    if (this.leases.none) await this.making.publish('drained');
+    if (this.leases.count === 0) await this.making.publish('drained');
     return NONE;
   }
 
@@ -160,7 +172,7 @@ export class Working {
     } else {
       await this.#settle(id, 'moveToFinished', nack);
     }
-    return { result: next ? await this.#after(await this.fetching.next(), token) : undefined, finishedOn };
+    return { result: next ? await this.#after(await this.#next(), token) : undefined, finishedOn };
   }
 
   /** Gives a job back for later. Without `skipAttempt` it has failed. */

@@ -1,0 +1,65 @@
+/** Messages that a worker has taken ahead of its calls. */
+
+import type { Place } from './place.js';
+
+/** The real ones, from before a test replaces them. */
+const { setTimeout: later, clearTimeout: never, setImmediate: next } = globalThis;
+
+/** A message as DQ.FETCH gives it. */
+export interface Taken {
+  id: string;
+  receipt: string;
+  attempt: number;
+  payload: Buffer;
+  /** By this clock. Its lease has not begun before. */
+  since: number;
+}
+
+/**
+ * The most messages that one command takes ahead. BullMQ starts no job of a burst before it has asked for all of them, one
+ * after another. Taken together, they need no round trip each. It is few, so that other workers get their share.
+ */
+export const MOST_AHEAD = 16;
+
+/** Milliseconds after which a call that has not come will not come: the worker has paused, or takes jobs by hand. */
+const PATIENCE = 50;
+
+/** What was taken for calls to come. They come in the same moment, and what they leave is given back. */
+export class Ahead {
+  readonly #taken: Taken[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #dry = false;
+
+  constructor(readonly place: Place) {}
+
+  get size(): number {
+    return this.#taken.length;
+  }
+
+  /** Whether the last command has just taken all that there was: in this turn of the event loop another one would get nothing. */
+  get dry(): boolean {
+    return this.#dry;
+  }
+
+  /** Keeps what a command has taken beyond the calls that it was for. `asked` and `got` are of the whole command. */
+  keep(taken: readonly Taken[], asked: number, got: number): void {
+    if (asked > got) {
+      this.#dry = true;
+      next(() => (this.#dry = false));
+    }
+    if (!taken.length) return;
+    this.#taken.push(...taken);
+    never(this.#timer);
+    this.#timer = later(() => void this.giveBack(), PATIENCE).unref();
+  }
+
+  take(): Taken | undefined {
+    return this.#taken.shift();
+  }
+
+  /** Gives back, without blame, what no call has come for. */
+  async giveBack(): Promise<void> {
+    const left = this.#taken.splice(0).map(({ receipt }) => receipt);
+    if (left.length) await this.place.dq('NACK', ...left, 'SILENT').catch(() => {});
+  }
+}

@@ -1,0 +1,64 @@
+/** What a worker of BullMQ on dq takes ahead. */
+
+import assert from 'node:assert/strict';
+
+import { Redis } from 'ioredis';
+
+import { bull } from './bull.mjs';
+import { until, url } from './setup.mjs';
+
+const jobs = (count) => Array.from({ length: count }, (_, data) => ({ name: 'a', data }));
+
+bull('a burst that comes to an idle worker is taken with a few commands', async ({ queue, worker }) => {
+  const redis = new Redis(url);
+  const fetches = async () => Number(/cmdstat_dq\.fetch:calls=(\d+)/i.exec(await redis.info('commandstats'))[1]);
+  const running = [];
+  let go;
+  const gate = new Promise((resolve) => (go = resolve));
+  await queue.pause();
+  const idle = worker(async ({ data }) => {
+    running.push(data);
+    await gate;
+  }, { concurrency: 40 });
+  await idle.waitUntilReady();
+  await queue.addBulk(jobs(40));
+  const before = await fetches();
+  await queue.resume();
+  await until(() => running.length === 40);
+  const used = (await fetches()) - before;
+  go();
+  redis.disconnect();
+  assert.ok(used < 10, `${used} commands`);
+  assert.deepEqual(running, jobs(40).map(({ data }) => data));
+});
+
+bull('a worker takes no more than it can run', async ({ queue, worker }) => {
+  let running = 0;
+  let go;
+  const gate = new Promise((resolve) => (go = resolve));
+  const run = async () => {
+    running++;
+    await gate;
+  };
+  for (let n = 0; n < 2; n++) await worker(run, { concurrency: 5 }).waitUntilReady();
+  await queue.addBulk(jobs(30));
+  await until(() => running === 10);
+  const counts = [await queue.getActiveCount(), await queue.getWaitingCount()];
+  go();
+  assert.deepEqual(counts, [10, 20]);
+  await until(async () => (await queue.getCompletedCount()) === 30);
+});
+
+bull('what was taken for calls that do not come is given back', async ({ queue, worker }) => {
+  const byHand = worker(null, { concurrency: 3 });
+  await queue.addBulk(jobs(3));
+  const job = await byHand.getNextJob('by-hand:1');
+  assert.equal(job.data, 0);
+  await until(async () => (await queue.getActiveCount()) === 1);
+  const done = [];
+  worker(async ({ data, attemptsStarted, stalledCounter }) => void done.push([data, attemptsStarted, stalledCounter]));
+  await until(() => done.length === 2);
+  assert.deepEqual(done, [[1, 1, 0], [2, 1, 0]]);
+  await job.moveToCompleted('x', 'by-hand:1', false);
+  assert.equal(await queue.getCompletedCount(), 3);
+});
