@@ -52,6 +52,9 @@ export function nodeRedisServer(client: Client | Cluster): Server {
  */
 const AS_BYTES = { typeMapping: { [0x24]: Buffer, [0x25]: Map }, returnBuffers: true };
 
+/** Commands without a key. node-redis 6 sends them to any node, whatever key it is given beside them. */
+const KEYLESS = new Set(['CLIENT', 'SCAN']);
+
 /** A connection of one's own ends when it is lost. The caller knows what may be repeated. */
 async function linkTo(client: Client, signal: AbortSignal): Promise<Link> {
   const own = client.duplicate({
@@ -100,15 +103,21 @@ class ClusterServer implements Server {
 
   constructor(private readonly cluster: Cluster) {}
 
-  send(words: readonly Word[], key: string): Promise<unknown> {
-    return this.cluster.sendCommand(key, false, words, AS_BYTES);
+  async send(words: readonly Word[], key: string): Promise<unknown> {
+    if (!KEYLESS.has(String(words[0]))) return this.cluster.sendCommand(key, false, words, AS_BYTES);
+    const client = await this.cluster.nodeClient(this.#master(key));
+    return client.sendCommand(words, AS_BYTES);
   }
 
   async nodeOf(key: string): Promise<ServerNode> {
+    return this.#node(this.#master(key));
+  }
+
+  #master(key: string): Master {
     const master = this.cluster.slots[slot(key)]?.master ?? this.cluster.masters[0];
     // While it asks the cluster anew.
     if (!master) throw new ConnectionError('no node of the cluster is known');
-    return this.#node(master);
+    return master;
   }
 
   async nodes(): Promise<ServerNode[]> {
