@@ -43,6 +43,8 @@ class Driver:
 
 
 class Node(Driver):
+    program = "node.mjs"
+
     def command(self, folder):
         modules = TARGET / "node-client/node_modules"
         need(shutil.which("node") and modules.is_dir(), "what clients/node/package-lock.json names")
@@ -52,8 +54,15 @@ class Node(Driver):
             shutil.copy(ROOT / "clients/node" / name, place)
         (place / "node_modules").symlink_to(modules)
         subprocess.run(["npm", "run", "--silent", "build"], cwd=place, check=True)
-        shutil.copy(PROGRAMS / "node.mjs", place)
-        return ["node", str(place / "node.mjs")]
+        shutil.copy(PROGRAMS / self.program, place)
+        return ["node", str(place / self.program)]
+
+
+class Bullmq(Node):
+    program = "bullmq.mjs"
+
+    def words(self, id, seconds):
+        return [json.dumps({"name": "job", "data": [id, seconds], "timestamp": 0}), "ID", id]
 
 
 class Php(Driver):
@@ -89,6 +98,7 @@ class Go(Driver):
 
 LARAVEL = {"key": "app_dq:default", "database": 4, "heeds_silence": False}
 IOREDIS, NODE_REDIS = Node("Node", "ioredis"), Node("Node", "node-redis")
+BULLMQ = Bullmq("BullMQ", key="bull:work")
 PHP = Php("PHP")
 LARAVEL_PHPREDIS, LARAVEL_PREDIS = Laravel("Laravel", "phpredis", **LARAVEL), Laravel("Laravel", "predis", **LARAVEL)
 # Nothing tells the transport that its worker is to stop, so it repeats its command until `patience` is over.
