@@ -18,7 +18,7 @@ def test_a_redrive_that_a_failover_ends_tells_how_much_was_done(replica_pair, ke
     replica_pair.wait_sync()
     with primary.wire() as w, primary.wire() as other:
         w.send("DQ.REDRIVE", key, "ALL")
-        primary.wait_blocked(1)
+        wait_for(lambda: other.call("DQ.LEN", key, "ready"), what="the first of them")
         other.ok("FAILOVER")
         reply = w.recv()
         wait_for(lambda: replica_pair.role(replica) == "master", what="the failover")
