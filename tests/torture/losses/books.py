@@ -39,7 +39,11 @@ class Outcome:
 
 @dataclass
 class Books:
-    """What clients know of one round. Ids are bytes; times are those of time.monotonic()."""
+    """What clients know of one round. Times are those of time.monotonic().
+
+    A message is known by its payload (bytes), which no other one has. An id that the server has made may be made once more
+    by the server that takes over.
+    """
 
     sent: dict = field(default_factory=dict)
     """When each send was confirmed."""
@@ -52,23 +56,23 @@ class Books:
     def audit(self, wire: Wire, key: str, struck: float, outcome: Outcome) -> None:
         """Takes everything out of the queue, and compares. `struck` is when the fault came."""
         there = inventory(wire, key)
-        lost = [id for id in self.sent if id not in there and id not in self.asked]
+        lost = [one for one in self.sent if one not in there and one not in self.asked]
         outcome.sends += len(self.sent)
         outcome.acks += len(self.acked)
         outcome.lost += len(lost)
         outcome.undone += len(self.acked & there)
         if lost:
             outcome.rounds += 1
-            outcome.longest = max(outcome.longest, struck - min(self.sent[id] for id in lost))
+            outcome.longest = max(outcome.longest, struck - min(self.sent[one] for one in lost))
 
 
 def inventory(wire: Wire, key: str) -> set:
-    """The ids of all messages that are pending or running. Those that are pending are taken out."""
+    """The payloads of all messages that are pending or running. Those that are pending are taken out."""
     cursor, running = wire.ok("DQ.LIST", key, "running", "COUNT", ALL) if wire.ok("EXISTS", key) else (b"0", [])
     assert cursor == b"0", "more messages than one step lists"
-    there = {row[row.index(b"id") + 1] for row in running}
+    there = {row[row.index(b"payload") + 1] for row in running}
     while some := wire.ok("DQ.FETCH", key, "COUNT", ALL, "NOACK"):
-        there |= {message[0] for message in some}
+        there |= {message[3] for message in some}
     wire.ok("UNLINK", key)
     return there
 

@@ -10,7 +10,7 @@ from dqueue import Durable, NotConfirmed
 from dqueue.asyncio import Queue, connect
 
 from tests.torture.losses.books import Books
-from tests.torture.losses.traffic import ACKED
+from tests.torture.losses.traffic import ACKED, Pace
 
 # For how long (ms) a client repeats what is not confirmed: longer than any fault takes.
 PATIENCE = 30_000
@@ -21,10 +21,13 @@ PAUSE = 0.05
 
 
 class Lasting:
-    """Tasks that send one message after the other and wait until it is confirmed, and ack some."""
+    """Tasks that send messages, wait until they are confirmed, and ack some.
 
-    def __init__(self, port: int, key: str, durable: Durable, tasks: int):
-        self._url, self._key, self._durable, self._tasks = f"redis://127.0.0.1:{port}", key, durable, tasks
+    Every other task sends one message at a time. The others send a batch with one command, which one confirmation is for.
+    """
+
+    def __init__(self, port: int, key: str, durable: Durable, pace: Pace):
+        self._url, self._key, self._durable, self._pace = f"redis://127.0.0.1:{port}", key, durable, pace
         self.books = Books()
         self._stopped, self._broken = False, []
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -53,26 +56,30 @@ class Lasting:
         try:
             queue = Queue(client, self._key, durable=self._durable, patience=PATIENCE)
             await queue.ensure(dedup=DEDUP)
-            await asyncio.gather(*(self._send_on(queue, n) for n in range(self._tasks)))
+            await asyncio.gather(*(self._send_on(queue, n) for n in range(self._pace.tasks)))
         finally:
             await client.aclose()
 
     async def _send_on(self, queue: Queue, name: int) -> None:
+        batch = self._pace.batch if name % 2 else 1
         for number in itertools.count():
             if self._stopped:
                 return
+            payloads = [f"{name}-{number}-{n}" for n in range(batch)]
             try:
-                id = f"{name}-{number}"
-                await queue.send("payload", id=id)
-                self.books.sent[id.encode()] = time.monotonic()
+                if batch == 1:
+                    await queue.send(payloads[0], id=payloads[0])
+                else:
+                    await queue.send_many(payloads)
+                self.books.sent |= dict.fromkeys((one.encode() for one in payloads), time.monotonic())
                 if (name + number) % ACKED == 0:
-                    await self._ack_one(queue)
+                    await self._ack(queue, batch)
             except (NotConfirmed, redis.RedisError):
                 await asyncio.sleep(PAUSE)
 
-    async def _ack_one(self, queue: Queue) -> None:
-        for message in await queue.fetch():
-            id = message.id.encode()
-            self.books.asked.add(id)
-            if await queue.ack(message) == 1:
-                self.books.acked.add(id)
+    async def _ack(self, queue: Queue, count: int) -> None:
+        messages = await queue.fetch(count=count)
+        payloads = {message.payload for message in messages}
+        self.books.asked |= payloads
+        if messages and await queue.ack(*messages) == len(messages):
+            self.books.acked |= payloads

@@ -13,11 +13,11 @@ from tests.torture.losses.places import (
     Promoted,
 )
 from tests.torture.losses.traffic import (
+    LASTING,
     LONG,
     QUICK,
     REPLY,
     SECONDS,
-    SINGLY,
     STEADY,
     SYNCED,
     Confirm,
@@ -72,9 +72,9 @@ ROWS = [
     Row("WAIT 1, apart", Apart, QUICK, confirm=wait(1)),
     Row("WAIT 1, all power", AllPowerGone, SECONDS, confirm=wait(1), loses=True),
     Row("WAITAOF 1 1, all power", AllPowerGone, SYNCED, confirm=waitaof(1, 1)),
-    Row("durable, power", PowerGone, SINGLY, durable=Durable()),
+    Row("durable, power", PowerGone, LASTING, durable=Durable()),
     Row("durable, replica, promoted", Promoted, STEADY, durable=IN_MEMORY),
     Row("durable, replica, apart", Apart, STEADY, durable=IN_MEMORY),
-    Row("durable, replica, all power", AllPowerGone, SINGLY, durable=Durable(replicas=1)),
+    Row("durable, replica, all power", AllPowerGone, LASTING, durable=Durable(replicas=1)),
 ]
 BY_NAME = {row.name: row for row in ROWS}

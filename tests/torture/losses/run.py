@@ -54,7 +54,7 @@ class Run:
 
     def clients(self, key: str) -> Clients | Lasting:
         if self.row.durable:
-            return Lasting(self.place.port, key, self.row.durable, self.row.pace.tasks)
+            return Lasting(self.place.port, key, self.row.durable, self.row.pace)
         return Clients(self.place.primary.port, key, self.row.confirm, self.row.pace)
 
 

@@ -47,7 +47,7 @@ def waitaof(local: int, replicas: int) -> Confirm:
 
 @dataclass(frozen=True)
 class Pace:
-    """How long clients work before a fault, and how fast. Of durable clients, `tasks` work as fast as they can."""
+    """How long clients work before a fault, and how fast. Of durable clients, `tasks` work as fast as they can: see Lasting."""
 
     work: tuple
     """From and to so many seconds."""
@@ -64,10 +64,10 @@ QUICK = Pace((0.3, 0.6), batch=25, rate=5_000)
 SECONDS = Pace((1.2, 2.4), batch=25, rate=1_200)
 # A confirmation comes once in one to two seconds, so each is about many. Acks are those of what the one before has given.
 SYNCED = Pace((2.5, 4.5), batch=1_000, rate=4_000)
-# This pace asks for a confirmation of each message.
-SINGLY = Pace((2.5, 4.5), batch=1, rate=2_000, tasks=600)
-# Confirmations come at once.
-STEADY = Pace((1.5, 3.0), batch=1, rate=2_000)
+# The same for durable clients.
+LASTING = Pace((2.0, 3.5), batch=50, rate=0, tasks=60)
+# And where confirmations come at once.
+STEADY = Pace((1.5, 3.0), batch=5, rate=0)
 # They go on for seconds after the work.
 LONG = Pace((0.3, 0.6), batch=10, rate=1_500)
 
@@ -114,7 +114,7 @@ class Clients:
 
     def _step(self, wire: Wire, ids: list, taken: list) -> list:
         """Sends these, acks what was taken before, takes others. Returns those, as (id, receipt)."""
-        commands = [["DQ.SEND", self.key, b"payload", "ID", id] for id in ids]
+        commands = [["DQ.SEND", self.key, id, "ID", id] for id in ids]
         if taken:
             commands.append(["DQ.ACK", self.key, *(receipt for _, receipt in taken)])
             self.books.asked |= {id for id, _ in taken}
