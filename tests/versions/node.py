@@ -1,4 +1,4 @@
-"""clients/node, built once, with older and newer releases of ioredis, node-redis and NestJS from the npm registry."""
+"""clients/node, built once, with older and newer releases of ioredis, node-redis, NestJS and BullMQ from the npm registry."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from tests.harness.server import ROOT
@@ -17,15 +18,17 @@ BUILT = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "node-client"
 COMMON = {"rxjs": "7.8.2", "@types/node": "20.19.43", "typescript": "5.4.5"}
 # The oldest that package.json allows, those in between, and the newest of each line.
 SETS = [
-    {"ioredis": "5.3.0", "redis": "4.6.0", "nestjs": "9.0.0", "reflect-metadata": "0.1.13"},
+    {"ioredis": "5.3.0", "redis": "4.6.0", "nestjs": "9.0.0", "reflect-metadata": "0.1.13", "bullmq": "6.1.0"},
     {"ioredis": "5", "redis": "4", "nestjs": "10", "reflect-metadata": "0.2.2"},
-    {"ioredis": "5.8.0", "redis": "5.0.0", "nestjs": "11", "reflect-metadata": "0.2.2"},
+    {"ioredis": "5.8.0", "redis": "5.0.0", "nestjs": "11", "reflect-metadata": "0.2.2", "bullmq": "6.2.0", "@nestjs/bullmq": "11.0.5"},
     {"ioredis": "5", "redis": "5.9.0", "nestjs": "11", "reflect-metadata": "0.2.2"},
     {"ioredis": "6", "redis": "5", "nestjs": "12", "reflect-metadata": "0.2.2"},
-    {"ioredis": "6", "redis": "6", "nestjs": "12", "reflect-metadata": "0.2.2"},
+    {"ioredis": "6", "redis": "6", "nestjs": "12", "reflect-metadata": "0.2.2", "bullmq": "6", "@nestjs/bullmq": "12"},
 ]
 TESTS = ["conformance", "queue", "worker", "odd", "family", "nestjs"]
 SHORT_TESTS = ["conformance", "worker", "nestjs"]
+MORE_TESTS = {"bullmq": ["bullmq", "bullmq-ahead", "bullmq-cluster"], "@nestjs/bullmq": ["nestjs-bullmq"]}
+"""Those that need a library that not every set has."""
 
 # Projects of NestJS resolve modules so by default, and `exports` of package.json is not read then.
 TYPES = """
@@ -37,6 +40,11 @@ import { DqClient, DqServer } from 'dq-queue/nestjs';
 const queue = new Queue(new Redis(), 'q');
 new Worker(new Queue(createClient(), 'q'), (message) => message.text);
 export const parts = [new DqServer({ source: queue }), new DqClient({ source: queue })];
+"""
+BULLMQ_TYPES = """
+import { setDefaultBackendFactory } from 'bullmq';
+import { createDqBackend } from 'dq-queue/bullmq';
+setDefaultBackendFactory(createDqBackend({ connection: new Redis() }));
 """
 FLAGS = "--noEmit --strict --skipLibCheck --esModuleInterop --module commonjs --moduleResolution node10 --target es2022"
 
@@ -57,7 +65,8 @@ def rows(short: bool, server, cluster) -> Iterator[tuple[str, str | None]]:
             yield "the build", problem
             return
         for versions in SETS[:1] if short else SETS:
-            problem = _install(folder, versions) or _types(folder) or _tests(folder, SHORT_TESTS if short else TESTS, server, cluster)
+            tests = [*(SHORT_TESTS if short else TESTS), *chain.from_iterable(MORE_TESTS.get(name, []) for name in versions)]
+            problem = _install(folder, versions) or _types(folder, "bullmq" in versions) or _tests(folder, tests, server, cluster)
             yield ", ".join(f"{name} {version}" for name, version in _installed(folder, versions).items()), problem
     finally:
         shutil.rmtree(folder)
@@ -89,8 +98,8 @@ def _installed(folder: Path, versions: dict) -> dict[str, str]:
     return found
 
 
-def _types(folder: Path) -> str | None:
-    (folder / "types.ts").write_text(TYPES)
+def _types(folder: Path, with_bullmq: bool) -> str | None:
+    (folder / "types.ts").write_text(TYPES + (BULLMQ_TYPES if with_bullmq else ""))
     return _run(folder, "npx", "tsc", *FLAGS.split(), "types.ts")
 
 
