@@ -169,11 +169,12 @@ bull('a job that runs waits for children that it adds, and goes on with their re
 });
 
 bull('a flow takes a job that is there as a child, and one that is done does not hold it up', async ({ queue, worker, flows }) => {
-  await queue.add('first', 1, { jobId: 'a', delay: 200 });
+  await queue.add('first', 1, { jobId: 'a', delay: 86_400_000 });
   worker(async (job) => job.data);
   const flow = (name) => flows().add({ name, queueName: queue.name, data: 2, children: [{ name: 'again', queueName: queue.name, data: 3, opts: { jobId: 'a' } }] });
   for (const name of ['waits', 'goes on']) {
     const { job } = await flow(name);
+    if (name === 'waits') await (await queue.getJob('a')).promote();
     await until(async () => (await job.getState()) === 'completed');
     assert.deepEqual(Object.values(await job.getChildrenValues()), [1]);
   }
@@ -304,6 +305,19 @@ bull('the job of a worker that is gone comes back when its lease ends, and one t
   await until(async () => (await job.getState()) === 'completed');
   await until(() => stalled.length > 0);
   assert.deepEqual(stalled, [job.id]);
+});
+
+bull('how often a job has stalled goes along with a retry, and fails it only when it stalls again', async ({ queue, worker }) => {
+  const lost = worker(null, { lockDuration: 100 });
+  const job = await queue.add('a', {});
+  await lost.getNextJob('w1');
+  const counts = [];
+  const next = worker(async ({ stalledCounter }) => void counts.push(stalledCounter), { maxStalledCount: 0 });
+  const [failed, error] = await once(next, 'failed');
+  assert.deepEqual([failed.id, error.message], [job.id, 'job stalled more than allowable limit']);
+  await (await queue.getJob(job.id)).retry();
+  await until(async () => (await job.getState()) === 'completed');
+  assert.deepEqual([counts, (await queue.getJob(job.id)).stalledCounter], [[1], 1]);
 });
 
 bull('the wrong token settles nothing', async ({ queue, worker }) => {

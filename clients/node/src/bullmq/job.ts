@@ -22,6 +22,8 @@ export interface Gathered {
   /** Attempts before the job was sent anew by a retry. */
   made?: number;
   started?: number;
+  /** How often it had stalled by then. */
+  stalled?: number;
   /** The wait after its last failure, in ms. */
   delay?: number;
   /** Metadata of telemetry. */
@@ -82,6 +84,7 @@ export function payloadOf(job: JobJson): string {
   if (job.stacktrace && job.stacktrace !== '[]' && job.stacktrace !== 'null') gathered.stacktrace = job.stacktrace;
   if (job.attemptsMade) gathered.made = job.attemptsMade;
   if (job.attemptsStarted) gathered.started = job.attemptsStarted;
+  if (job.stalledCounter) gathered.stalled = job.stalledCounter;
   return written({
     name: job.name,
     data: undefined,
@@ -141,7 +144,7 @@ export function jobOf(id: string, of: Stored, more: Gathered): JobJson {
     failedReason: '',
     stacktrace: more.stacktrace ?? '[]',
     returnvalue: 'null',
-    stalledCounter: 0,
+    stalledCounter: more.stalled ?? 0,
     ...(of.parent && { parent: of.parent }),
     ...(of.parentKey !== undefined && { parentKey: of.parentKey }),
     ...(of.repeatJobKey !== undefined && { repeatJobKey: of.repeatJobKey }),
@@ -156,7 +159,7 @@ export function jobSeen(of: Seen): JobJson {
   const job = jobOf(of.id, first, more);
   job.attemptsMade += of.failures - of.timeouts + (of.state === 'finished' ? 1 : 0);
   job.attemptsStarted += of.attempt;
-  job.stalledCounter = of.timeouts;
+  job.stalledCounter += of.timeouts;
   if (of.state === 'retry') job.delay = more.delay ?? 0;
   else if (of.state !== 'delayed') job.delay = 0;
   if (of.startedAt !== null && of.attempt > 0) job.processedOn = of.startedAt;

@@ -89,9 +89,11 @@ export class Working {
       const all = seen(await persist(() => this.place.dq('GET', taken.id), () => this.#closed));
       if (all) more = gathered(first, all.note);
       job = all ? jobSeen(all) : jobOf(taken.id, first, more);
-      if (all && all.timeouts > 0) this.#stalled.add(taken.id);
-      // The worker that gets it fails it, and so its listeners hear of it.
-      if (all && !first.repeatJobKey && all.timeouts > (this.options.maxStalledCount ?? 1)) job.deferredFailure = 'job stalled more than allowable limit';
+      if (all && all.timeouts > 0) {
+        this.#stalled.add(taken.id);
+        // The worker that gets it fails it, and so its listeners hear of it.
+        if (!first.repeatJobKey && job.stalledCounter > (this.options.maxStalledCount ?? 1)) job.deferredFailure = 'job stalled more than allowable limit';
+      }
     } else {
       job = jobOf(taken.id, first, more);
       job.attemptsStarted++;
