@@ -52,6 +52,21 @@ def test_find_prints_what_all_conditions_apply_to(dq, dead, options, expected):
     assert dq("find", "q", "dead", *options, "--tally").stdout == f"{len(expected.split())}\n"
 
 
+def test_find_knows_the_children_of_a_message(dq, r3):
+    do = r3.execute_command
+    do("DQ.SEND", "videos", "publish", "ID", "v7", "CHILDREN", 2)
+    do("DQ.SEND", "images", "small", "ID", "s", "PARENT", "videos", "v7")
+    do("DQ.SEND", "images", "large", "ID", "l", "PARENT", "videos", "v7", "TYPE", "slow")
+    do("DQ.SEND", "images", "other", "ID", "o", "PARENT", "videos", "v8")
+    do("DQ.SEND", "images", "alone", "ID", "a")
+    assert sorted(ids(dq("find", "images", "ready", "--parent", "videos", "v7").stdout)) == ["l", "s"]
+    assert ids(dq("find", "images", "ready", "--parent", "videos", "v7", "--type", "slow").stdout) == ["l"]
+    assert dq("find", "images", "ready", "--parent", "videos", "v9").stdout == "no such messages: ready, parent videos v9\n"
+    assert "2 values required" in dq("find", "images", "ready", "--parent", "videos", code=2).stderr
+    assert dq("find", "images", "ready", "--parent", "videos", "v8", "--act", "cancel", "-y").stdout == "1 message cancelled\n"
+    assert do("DQ.LEN", "images") == 3
+
+
 def test_find_has_a_limit_and_another_order(dq, dead):
     oldest = ids(dq("find", "q", "dead").stdout)
     assert ids(dq("find", "q", "dead", "--newest").stdout) == oldest[::-1]

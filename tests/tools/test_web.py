@@ -129,6 +129,19 @@ def test_messages_are_listed_by_state_with_conditions(web, shop):
     web.get("messages", queue="shop", state="dead", since="soon", status=400)
 
 
+def test_the_children_of_a_message_are_found(web, r3):
+    do = r3.execute_command
+    do("DQ.SEND", "videos", "publish", "ID", "v7", "CHILDREN", 2)
+    do("DQ.SEND", "videos", "near", "ID", "near", "PARENT", "videos", "v7")
+    do("DQ.SEND", "images", "far", "ID", "far", "PARENT", "videos", "v7")
+    do("DQ.SEND", "images", "other", "ID", "other")
+    page = web.get("messages", queue="images", state="ready", parent="v7", **{"parent-queue": "videos"})
+    assert "far" in page.links() and "other" not in page.links()
+    assert "near" in web.get("messages", queue="videos", state="ready", parent="v7").links()
+    assert "There are no such messages" in web.get("messages", queue="images", state="ready", parent="v7").words()
+    assert "name the queue of the parent" in web.get("messages", family="mails", state="ready", parent="v7", status=400).words()
+
+
 def test_pages_of_messages_show_each_once(web, r3):
     do = r3.execute_command
     for n in range(60):

@@ -36,6 +36,9 @@ pub struct Conditions {
     /// Only messages of this batch
     #[arg(long, value_name = "BATCH")]
     batch: Option<String>,
+    /// Only children of the message with this id in that queue
+    #[arg(long, num_args = 2, value_names = ["QUEUE", "ID"])]
+    parent: Option<Vec<String>>,
     /// Only messages with this header
     #[arg(long, value_name = "FIELD=VALUE", value_parser = parse_header)]
     header: Option<(String, String)>,
@@ -64,6 +67,7 @@ impl Conditions {
             kind: bytes(&self.kind),
             group: bytes(&self.group),
             batch: bytes(&self.batch),
+            parent: self.parent.as_deref().and_then(pair),
             header: header.map(|(field, value)| (field.into_bytes(), value.into_bytes())),
             error: bytes(&self.error),
             payload: bytes(&self.payload),
@@ -72,6 +76,14 @@ impl Conditions {
             ..Filter::of_state(state)?
         })
     }
+}
+
+/// Returns the two words of an option as bytes.
+fn pair(words: &[String]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let [first, second] = words else {
+        return None;
+    };
+    Some((first.clone().into_bytes(), second.clone().into_bytes()))
 }
 
 /// Options of `dq find`.

@@ -22,6 +22,8 @@ pub struct Filter {
     pub group: Option<Vec<u8>>,
     /// The batch that messages must be in.
     pub batch: Option<Vec<u8>>,
+    /// The queue and the id of the message whose children are meant.
+    pub parent: Option<(Vec<u8>, Vec<u8>)>,
     /// A header and its value.
     pub header: Option<(Vec<u8>, Vec<u8>)>,
     /// A pattern of their last error.
@@ -33,6 +35,9 @@ pub struct Filter {
     /// The time that orders the state is before this.
     pub until: Option<Millis>,
 }
+
+/// The two words of a condition.
+type Pair<'a> = (&'a [u8], &'a [u8]);
 
 /// What is done with the messages that are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,8 +124,10 @@ impl Filter {
         for (name, value) in self.texts() {
             words.extend(value.map(|value| format!("{name} {}", printable(value))));
         }
-        if let Some((field, value)) = &self.header {
-            words.push(format!("header {} {}", printable(field), printable(value)));
+        for (name, pair) in self.pairs() {
+            let text =
+                |(first, second)| format!("{name} {} {}", printable(first), printable(second));
+            words.extend(pair.map(text));
         }
         let stamp = crate::time_text::stamp;
         words.extend(self.since.map(|at| format!("since {}", stamp(at))));
@@ -139,6 +146,16 @@ impl Filter {
         ]
     }
 
+    fn pairs(&self) -> [(&'static str, Option<Pair<'_>>); 2] {
+        fn halves(pair: &(Vec<u8>, Vec<u8>)) -> Pair<'_> {
+            (&pair.0, &pair.1)
+        }
+        [
+            ("parent", self.parent.as_ref().map(halves)),
+            ("header", self.header.as_ref().map(halves)),
+        ]
+    }
+
     fn cmd(&self, name: &str, queue: &[u8], step: &Step) -> Cmd {
         let mut cmd = verb(name, queue);
         cmd.arg(&self.state);
@@ -147,8 +164,10 @@ impl Filter {
                 cmd.arg(name).arg(value);
             }
         }
-        if let Some((field, value)) = &self.header {
-            cmd.arg("HEADER").arg(field).arg(value);
+        for (name, pair) in self.pairs() {
+            if let Some((first, second)) = pair {
+                cmd.arg(name).arg(first).arg(second);
+            }
         }
         for (name, at) in [("SINCE", self.since), ("UNTIL", self.until)] {
             if let Some(at) = at {
@@ -262,6 +281,7 @@ mod tests {
             kind: some("mail"),
             group: some("g"),
             batch: some("b"),
+            parent: Some((b"q2".to_vec(), b"p".to_vec())),
             header: Some((b"k".to_vec(), b"v".to_vec())),
             error: some("HTTP*"),
             payload: some("a*b"),
@@ -276,10 +296,11 @@ mod tests {
         assert_eq!(
             words(&filter.cmd("DQ.FIND", b"q", &step)),
             "DQ.FIND q dead id a* type mail group g batch b error HTTP* payload a*b \
-             HEADER k v SINCE 5 UNTIL 9 CURSOR 7-1 REV COUNT 50"
+             parent q2 p header k v SINCE 5 UNTIL 9 CURSOR 7-1 REV COUNT 50"
         );
         assert!(!filter.is_list() && !filter.is_whole_state());
         assert!(filter.words().starts_with("dead, id a*, type mail"));
+        assert!(filter.words().contains(", parent q2 p, header k v, since "));
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub fn of_target(target: &Target) -> Query {
     }
 }
 
-/// Reads the conditions of an address.
+/// Reads the conditions of an address. A parent whose queue is not named is in the queue of
+/// the address.
 pub fn filter(query: &Query) -> Result<Filter, HttpError> {
     let bytes = |name: &str| query.get(name).map(<[u8]>::to_vec);
     let moment = |name: &str| match query.text(name).trim() {
@@ -46,12 +47,24 @@ pub fn filter(query: &Query) -> Result<Filter, HttpError> {
             .map(Some)
             .map_err(|why| HttpError::mistake(&format!("{name}: {why}"))),
     };
+    let parent = match bytes("parent") {
+        None => None,
+        Some(id) => match bytes("parent-queue").or_else(|| bytes("queue")) {
+            Some(queue) => Some((queue, id)),
+            None => {
+                return Err(HttpError::mistake(
+                    "parent-queue: name the queue of the parent",
+                ))
+            }
+        },
+    };
     let field = bytes("header");
     Ok(Filter {
         id: bytes("id"),
         kind: bytes("type"),
         group: bytes("group"),
         batch: bytes("batch"),
+        parent,
         header: field.map(|field| (field, bytes("value").unwrap_or_default())),
         error: bytes("error"),
         payload: bytes("payload"),

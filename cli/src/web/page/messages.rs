@@ -30,11 +30,13 @@ const STEP: usize = 200;
 const PATIENCE: Duration = Duration::from_millis(1000);
 
 /// The conditions, with what their fields are for.
-const CONDITIONS: [(&str, &str, &str); 10] = [
+const CONDITIONS: [(&str, &str, &str); 12] = [
     ("id", "id", "order-7-*"),
     ("type", "type", ""),
     ("group", "group", ""),
     ("batch", "batch", ""),
+    ("parent", "parent's id", ""),
+    ("parent-queue", "its queue", "this one"),
     ("error", "error", "HTTP 5*"),
     ("payload", "payload", "*\"user\":7*"),
     ("header", "header", ""),
