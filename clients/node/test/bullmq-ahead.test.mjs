@@ -62,3 +62,23 @@ bull('what was taken for calls that do not come is given back', async ({ queue, 
   await job.moveToCompleted('x', 'by-hand:1', false);
   assert.equal(await queue.getCompletedCount(), 3);
 });
+
+bull('the end of a burst is told once', async ({ queue, worker, events }) => {
+  const told = await events();
+  let drained = 0;
+  const seen = new Promise((resolve) => told.on('completed', ({ jobId }) => jobId === 'last' && resolve(drained)));
+  told.on('drained', () => drained++);
+  let running = 0;
+  let go;
+  const gate = new Promise((resolve) => (go = resolve));
+  await queue.addBulk(jobs(5));
+  worker(async () => {
+    running++;
+    await gate;
+  }, { concurrency: 5 });
+  await until(() => running === 5);
+  go();
+  await until(async () => (await queue.getCompletedCount()) === 5);
+  await queue.add('a', {}, { jobId: 'last' });
+  assert.equal(await seen, 1);
+});

@@ -25,6 +25,8 @@ export class Working {
   /** Jobs that have come to this worker because another one has lost them. */
   readonly #stalled = new Set<string>();
   #ready: Promise<void> | undefined;
+  /** Whether it was told that the worker has nothing to do. The last jobs of a burst may end together. */
+  #drained = false;
   #closed = false;
   /** The name of the worker. */
   #name: string | undefined;
@@ -103,6 +105,7 @@ export class Working {
     if (this.#name) job.processedBy = this.#name;
     const lease = { receipt: taken.receipt, token, until: taken.since + this.lease, stored: first, gathered: more };
     this.leases.hold(taken.id, lease);
+    this.#drained = false;
     return [job, taken.id, 0, 0];
   }
 
@@ -158,7 +161,9 @@ export class Working {
 
   async #after(taken: Taken | undefined, token: string): Promise<Next> {
     if (taken) return this.#given(taken, token);
-    if (this.leases.count === 0) await this.making.publish('drained');
+    if (this.leases.count > 0 || this.#drained) return NONE;
+    this.#drained = true;
+    await this.making.publish('drained');
     return NONE;
   }
 
