@@ -112,7 +112,7 @@ fmt: ## format the Rust sources
 	@scripts/setup.sh lint
 	@bash -ec '. scripts/lib/common.sh; for crate in . "$${PROGRAMS[@]}" "$${UNTESTED[@]}"; do cargo fmt --all --manifest-path "$$crate/Cargo.toml"; done'
 
-checker: ## groups under a minute of concurrent traffic, its history checked for lost, doubled and disordered messages
+checker: ## groups, then jobs (children, signals, limits, DEADTO), under concurrent traffic, half a minute each, its history checked
 	@scripts/python.sh tests.checker $(CHECKER_FLAGS)
 
 torture: ## the same under crashes, power loss, failovers and other faults, ten minutes in all

@@ -1,35 +1,50 @@
-"""python -m tests.checker --seconds 60: a longer run, with a table at the end."""
+"""python -m tests.checker --seconds 60: a longer run of groups and then one of jobs, with a table each."""
 
 import argparse
 import sys
 import time
 
+from tests.checker.jobs.run import PATIENCE, PATIENCE_AFTER_START
+from tests.checker.jobs.run import run as run_jobs
 from tests.checker.run import run
 from tests.harness.server import Server
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.checker", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=30, help="how long producers and chaos go on")
+    parser.add_argument("--seconds", type=float, default=30, help="how long each run and its chaos go on")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="a failing run prints its own")
     parser.add_argument("--producers", type=int, default=3)
     parser.add_argument("--consumers", type=int, default=6)
     parser.add_argument("--reload", type=float, default=0, metavar="S", help="DEBUG RELOAD every S seconds")
+    parser.add_argument("--only", choices=("groups", "jobs"), help="one of the two runs")
     args = parser.parse_args()
+    runs = [run_of for name, run_of in (("groups", groups), ("jobs", jobs)) if args.only in (None, name)]
+    print(f"seed        {args.seed}")
+    return max([run_of(args) for run_of in runs])
+
+
+class Reloads:
+    """DEBUG RELOAD every so many seconds."""
+
+    def __init__(self, server, every):
+        self.client, self.every, self.done = server.client(), every, 0
+
+    def __call__(self, elapsed) -> None:
+        if self.every and elapsed > (self.done + 1) * self.every:
+            self.client.execute_command("DEBUG", "RELOAD")
+            self.done += 1
+
+
+def groups(args) -> int:
+    """Groups, retries, breakers, batches: the verbs that need no other queue."""
     server = Server(appendonly="yes").start()
     try:
-        client = server.client()
-        done = [0]
-
-        def fault(elapsed):
-            if args.reload and elapsed > (done[0] + 1) * args.reload:
-                client.execute_command("DEBUG", "RELOAD")
-                done[0] += 1
-
-        history, found = run(server, args.seconds, args.producers, args.consumers, args.seed, fault=fault)
+        reloads = Reloads(server, args.reload)
+        history, found = run(server, args.seconds, args.producers, args.consumers, args.seed, fault=reloads)
     finally:
         server.close()
-    print(f"seed        {args.seed}")
+    print("groups")
     print(f"sent        {len(history.sends)}")
     print(f"delivered   {len(history.deliveries)}")
     print(f"finished    {len(history.final['finished'])}")
@@ -38,8 +53,35 @@ def main() -> int:
     print(f"held        {sum(bool(send.after) for send in history.sends)}")
     print(f"pauses      {sum(verdict.pause is not None for verdict in history.verdicts)}")
     print(f"breakers    {len({(sight.group, sight.until) for sight in history.sights})} times open")
-    print(f"reloads     {done[0]}")
+    print(f"reloads     {reloads.done}")
     print(f"lost FETCH answers  {history.lost_fetches}")
+    return told(found)
+
+
+def jobs(args) -> int:
+    """Jobs that die, wait for others, run once more and share limits."""
+    server = Server(appendonly="yes").start()
+    try:
+        reloads = Reloads(server, args.reload)
+        patience = PATIENCE_AFTER_START if args.reload else PATIENCE
+        record, found = run_jobs(
+            server, args.seconds, args.producers, args.consumers, args.seed, patience=patience, fault=reloads
+        )  # fmt: skip
+    finally:
+        server.close()
+    print("jobs")
+    print(f"sent        {len(record.sends)}")
+    print(f"delivered   {len(record.got)}")
+    print(f"events      {len(record.events)}")
+    print(f"signals     {len(record.signals)}")
+    print(f"parents     {len(record.counts)}")
+    print(f"dead        {len(record.letters)}")
+    print(f"reloads     {reloads.done}")
+    return told(found)
+
+
+def told(found) -> int:
+    """Prints the violations. Returns the exit code."""
     print(f"violations  {len(found)}")
     for line in found[:50]:
         print(f"  {line}")

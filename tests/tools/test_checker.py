@@ -4,6 +4,7 @@ import pytest
 
 from tests.checker.check import check
 from tests.checker.jobs import rules
+from tests.checker.jobs import run as jobs
 from tests.checker.jobs.toy import JOB_FAULTS, JobToy
 from tests.checker.run import run
 from tests.checker.toy import FAULTS, Toy
@@ -74,6 +75,14 @@ def test_a_history_of_the_real_server_passes_the_checker(server):
     assert not found, report(found)
     assert len(history.final["finished"]) > 200
     assert history.sights and any(send.after for send in history.sends) and any(send.parent for send in history.sends)
+
+
+@pytest.mark.slow
+def test_a_record_of_jobs_of_the_real_server_passes_the_checker(server):
+    record, found = jobs.run(server, seconds=4, seed=10)
+    assert not found, report(found)
+    assert len(record.events) > 300
+    assert record.letters and record.signals and record.counts and any(send.limits for send in record.sends)
 
 
 @pytest.mark.slow

@@ -3,12 +3,12 @@
 import os
 from dataclasses import dataclass
 
-from tests.checker.actors import Ways
 from tests.checker.jobs.actors import Operator, Worker, send
 from tests.checker.jobs.record import DEAD, EVENTS, PARTS, RULES, Record
 from tests.checker.jobs.rules import check
+from tests.checker.jobs.run import WAYS, make_queues
 from tests.torture.actors import PATIENCE, lives
-from tests.torture.workload import FAR, Workload
+from tests.torture.workload import Workload
 
 
 def work(ports, key, directory, name, seed, until, lease, ways):
@@ -43,13 +43,7 @@ class Jobs(Workload):
         return [("operator", operate)]
 
     def create(self, client, key) -> None:
-        common = ("BACKOFF", "FIXED", 20, "EVENTS", key + EVENTS, "EVENTSLEN", 10**6, "RETAIN", FAR, "RETAINCOUNT", 0)
-        client.execute_command("DQ.CREATE", key, "RETRIES", self.retries, "DEADTO", key + DEAD, *common)
-        # A part whose send was not answered is sent again, perhaps after its ack.
-        client.execute_command("DQ.CREATE", key + PARTS, "RETRIES", 0, "DEDUP", FAR, *common)
-        client.execute_command("DQ.CREATE", key + DEAD)
-        for name, limit in RULES.items():
-            client.execute_command("DQ.LIMIT", key, name, *limit.words())
+        make_queues(client, key, self.retries)
 
     def judge(self, target) -> tuple:
         record = Record(rules=RULES, windows=target.windows)
@@ -62,7 +56,7 @@ JOBS = Jobs(
     name="jobs",
     suffix=":jobs",
     retries=1,
-    ways=Ways(nack=0.12, forget=0.03, crash=0.003, slow=0.01, rate=30),
+    ways=WAYS,
     producers=2,
     consumers=4,
     produce=send,
