@@ -21,23 +21,32 @@ def lease_until(q):
     return as_map(record)["lease-until"]
 
 
-def test_grace_shortens_leases_when_the_connection_closes(server, r, key):
+def sent(r, key, lease=FAR):
+    """A queue with one message, a."""
     q = Queue(r, key)
-    q.do("CREATE", "LEASE", FAR)
+    q.do("CREATE", "LEASE", lease)
     q.send("a", "ID", "a")
-    w, [receipt] = bound(server, key, "GRACE", 60_000)
-    until = lease_until(q)
+    return q
+
+
+def close(w, q, until):
+    """Closes a connection, and waits until a lease that lasted until `until` ends earlier."""
     w.close()
     wait_for(lambda: lease_until(q) < until, 5, "the earlier end")
+
+
+def test_grace_shortens_leases_when_the_connection_closes(server, r, key):
+    q = sent(r, key)
+    w, [receipt] = bound(server, key, "GRACE", 60_000)
+    until = lease_until(q)
+    close(w, q, until)
     assert FAR - 61_000 <= until - lease_until(q) <= FAR - 50_000
     assert (q.get("a")["failures"], q.info()["timeouts"]) == (0, 0)
     assert q.ack(receipt) == 1
 
 
 def test_after_the_grace_the_lease_has_run_out(server, r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", FAR)
-    q.send("a", "ID", "a")
+    q = sent(r, key)
     w, _ = bound(server, key, "GRACE", 50)
     w.close()
     wait_for(lambda: q.state("a") == "ready", 5, "the end of the lease")
@@ -45,9 +54,7 @@ def test_after_the_grace_the_lease_has_run_out(server, r, key):
 
 
 def test_grace_never_lengthens_a_lease(server, r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", 30_000)
-    q.send("a", "ID", "a")
+    q = sent(r, key, lease=30_000)
     w, _ = bound(server, key, "GRACE", FAR)
     until = lease_until(q)
     w.close()
@@ -60,29 +67,22 @@ def test_grace_never_lengthens_a_lease(server, r, key):
 
 
 def test_a_repeated_call_within_the_grace_gives_the_old_end_back(server, r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", FAR)
-    q.send("a", "ID", "a")
+    q = sent(r, key)
     w, receipts = bound(server, key, "GRACE", 60_000)
     until = lease_until(q)
-    w.close()
-    wait_for(lambda: lease_until(q) < until, 5, "the earlier end")
+    close(w, q, until)
     r.execute_command("DEBUG", "RELOAD")
     assert lease_until(q) < until
     again, same_receipts = bound(server, key, "GRACE", 60_000)
     assert (receipts, lease_until(q)) == (same_receipts, until)
-    again.close()
-    wait_for(lambda: lease_until(q) < until, 5, "the earlier end once more")
+    close(again, q, until)
 
 
 def test_touch_within_the_grace_is_what_counts(server, r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", FAR)
-    q.send("a", "ID", "a")
+    q = sent(r, key)
     w, [receipt] = bound(server, key, "GRACE", 60_000)
     until = lease_until(q)
-    w.close()
-    wait_for(lambda: lease_until(q) < until, 5, "the earlier end")
+    close(w, q, until)
     assert q.touch(FAR // 2, receipt) == 1
     touched = lease_until(q)
     assert until - FAR // 2 <= touched
@@ -91,9 +91,7 @@ def test_touch_within_the_grace_is_what_counts(server, r, key):
 
 
 def test_grace_0_is_plain_bind(server, r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", FAR)
-    q.send("a", "ID", "a")
+    q = sent(r, key)
     w, _ = bound(server, key, "GRACE", 0)
     w.close()
     wait_for(lambda: q.state("a") == "ready", 5, "the end of the lease")
@@ -102,9 +100,7 @@ def test_grace_0_is_plain_bind(server, r, key):
 
 @pytest.mark.parametrize("kind", ["RENAME", "MULTI"])
 def test_grace_follows_a_renamed_queue(server, r, key, kind):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", FAR)
-    q.send("a", "ID", "a")
+    q = sent(r, key)
     w, _ = bound(server, key, "GRACE", 60_000)
     until = lease_until(q)
     if kind == "RENAME":
@@ -112,5 +108,4 @@ def test_grace_follows_a_renamed_queue(server, r, key, kind):
     else:
         r.pipeline().rename(key, key + b":new").execute()
     q = Queue(r, key + b":new")
-    w.close()
-    wait_for(lambda: lease_until(q) < until, 5, "the earlier end")
+    close(w, q, until)
