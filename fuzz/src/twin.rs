@@ -197,9 +197,9 @@ enum Command<'a> {
     Find(FindRequest<'a>),
     /// It is none, but the end of the connection.
     Close,
-    /// It is none: the clock of the server is set forward or back by so many ms.
+    /// It is none, but a step of the server's clock, forward or back, in ms.
     Clock(i64),
-    /// It is none: the server stands still for so many ms.
+    /// It is none, but a standstill of the server, in ms.
     Stand(Millis),
     /// It only reads.
     Read,

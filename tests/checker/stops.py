@@ -29,7 +29,7 @@ def quiet_while_open(view):
 
 
 def opens_in_time(view):
-    """So many failures of a group in so short a time open its breaker."""
+    """A breaker opens at the number of failures that the queue allows its group in the time for them."""
     if view.h.breaker is None or view.h.steps:
         return
     need, per, stays = view.h.breaker.failures, view.h.breaker.per, view.h.breaker.open

@@ -8,7 +8,7 @@ import traceback
 from tests.torture.faults import FAULTS
 from tests.torture.run import Row, run
 
-# A fault needs so many seconds to show anything.
+# How long a fault must last to show anything, in seconds.
 LEAST = 4.0
 
 

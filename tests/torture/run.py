@@ -30,7 +30,7 @@ class Row:
 
 
 def run(name: str, target: Target, seconds: float, seed: int) -> Row:
-    """Does the fault for so many seconds, then lets everything end and judges the histories."""
+    """Does the fault for `seconds`, then lets everything end and judges the histories."""
     began = time.monotonic()
     row = Row(name, 0, 0)
     target.open()

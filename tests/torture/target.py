@@ -13,7 +13,7 @@ from tests.harness.server import Server, engine, wait_for
 from tests.harness.wire import Error
 from tests.torture.workload import ORDERS, PARTNERS
 
-# After a fault, so many ms may pass before everything has to come in time again.
+# How long after a fault messages may be late, in ms.
 HEALING = 1_500.0
 
 

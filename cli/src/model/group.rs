@@ -76,7 +76,7 @@ impl Wanted {
 /// Why a message is not delivered now, as in the reply of DQ.EXPLAIN.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Why {
-    /// The code, in one word.
+    /// The code of the reason: one word.
     pub code: String,
     /// The reason, in one sentence.
     pub why: String,

@@ -113,9 +113,9 @@ pub fn is_pattern(name: &str) -> bool {
     name.contains(['*', '?', '['])
 }
 
-/// Returns the names of the queues that arguments name. One with marks of a pattern stands
-/// for all queues that match, unless there is a queue of exactly this name. It is an error if
-/// none matches.
+/// Returns the names of the queues that arguments name. An argument that is a pattern stands
+/// for all queues that match it, unless there is a queue of exactly this name. A pattern that
+/// no queue matches is an error.
 pub fn named(server: &mut Server, given: &[String]) -> Result<Vec<Vec<u8>>, Failure> {
     let mut names = Vec::new();
     for name in given {

@@ -35,7 +35,7 @@ pub struct Limit {
     pub running: u64,
     /// The sum of the costs of these messages.
     pub running_cost: u64,
-    /// Groups that wait in its line.
+    /// Groups that wait for room under this limit.
     pub waiting: u64,
     /// When a message of cost 1 can begin. `None` if only the end of another one makes room.
     pub next_free: Option<Millis>,

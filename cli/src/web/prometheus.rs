@@ -1,4 +1,4 @@
-//! The last day from Prometheus, which has it also from before `dq web` was started.
+//! The figures of the last day from Prometheus, which also knows the time before `dq web` was started.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

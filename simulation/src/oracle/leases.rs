@@ -54,9 +54,9 @@ impl Leases {
         self.tokens.clear();
     }
 
-    /// The message of a receipt whose lease has not ended by `now`, and whether that is
-    /// certain: it is not if another lease of the same FETCH has, which may have ended
-    /// this one with it.
+    /// The message of a receipt whose lease has not ended by `now`, and whether it is
+    /// certain that it has not. A lease may end together with another one of the same
+    /// FETCH, so it is uncertain once one of those has ended.
     pub fn current(&self, receipt: Receipt, now: Millis) -> Option<(Seq, bool)> {
         let lease = self
             .leases

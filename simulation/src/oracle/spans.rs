@@ -9,7 +9,7 @@ use dq_queue::{Millis, Queue, Receipt, Seq, NEVER};
 /// What is left of a time, in ms; negative if it has passed.
 type Left = i64;
 
-/// The times of the messages of a queue.
+/// How long the delays and leases of the messages of a queue still last.
 pub struct Spans {
     /// When pending messages are due: what is left, or the time if it is a point.
     pending: BTreeMap<Seq, Result<Left, Millis>>,

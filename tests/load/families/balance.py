@@ -41,7 +41,7 @@ def chance(nodes: int, groups: int) -> float:
 
 
 def names(kind: str, count: int) -> list:
-    """So many names of groups: random ones, or numbered ones as programs give them."""
+    """Returns `count` names of groups: random ones, or numbered ones as programs give them."""
     dice = random.Random(7)
     if kind == "random":
         return [f"{dice.getrandbits(128):032x}".encode() for _ in range(count)]

@@ -92,7 +92,7 @@ class Setting:
         self.idle = idle_cpu(self.servers, 2) / 100
 
     def crowd(self, consumers: int) -> dict:
-        """So many connections to each node, by the connection that sends to it."""
+        """Returns `consumers` connections to each node, by the connection that sends to it."""
         ports = {wire: wire.sock.getpeername()[1] for _, wire in self.homes}
         return {wire: [Wire(port, protocol=2) for _ in range(consumers)] for wire, port in ports.items()}
 

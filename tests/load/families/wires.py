@@ -14,7 +14,7 @@ ASK = encode(["DQ.NFETCH", FAMILY, "BLOCK", 0])
 
 
 class Crowd:
-    """So many consumers, each with one waiting connection to each node."""
+    """Consumers, each with one waiting connection to each node."""
 
     def __init__(self, cluster: Cluster, consumers: int):
         raise_limit(2 * consumers * len(cluster.nodes) + 1000)

@@ -9,7 +9,7 @@ from tests.torture.faults.process import Kill9
 
 QUEUES = 1_000
 CONSUMERS = 10
-# The messages of a round are due so many ms after they are sent; the server is killed at about that time.
+# The delay of the messages of a round, in ms. The server is killed at about the time at which they are due.
 DELAY = 150
 
 

@@ -30,7 +30,7 @@ class Refusing:
         return wires
 
     def refuse(self, server, code: str, seconds: float, wires: list) -> None:
-        """Waits until the server refuses with this error, and then for so many seconds."""
+        """Waits until the server refuses with this error, and then for `seconds`."""
 
         def refuses() -> bool:
             with server.wire() as w:

@@ -135,7 +135,7 @@ class Promotion(Replicated):
         wait_link(self.first, self.second)
 
 
-# Sentinel holds a primary to be dead after so many ms: a busy machine must not make it fail over by itself.
+# How long a primary must be silent before Sentinel fails over by itself, in ms: longer than a busy machine makes it.
 DOWN_AFTER = 2_000
 
 

@@ -94,7 +94,7 @@ class Place:
         self.front.aim(self.primary.port)
 
     def repair(self) -> None:
-        """All servers are there again, and have everything."""
+        """Afterwards each server runs, and follows the one that serves. Does nothing where that is so already."""
 
     def follow(self) -> None:
         """The second server becomes a replica of the first, over the link."""

@@ -23,7 +23,7 @@ class Run:
         self.place = row.place(folder, seed, row.settings)
 
     def run(self, faults: int, sends: int, seconds: float) -> Outcome:
-        """So many faults, and more if that many sends have not been confirmed by then, but no longer than that."""
+        """Makes this number of faults, and more until enough sends have been confirmed or the time is over."""
         began = time.monotonic()
         try:
             self.place.open()

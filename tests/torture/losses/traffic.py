@@ -40,7 +40,7 @@ def wait(replicas: int) -> Confirm:
 
 
 def waitaof(local: int, replicas: int) -> Confirm:
-    """It is synced to the disk of the server itself, and to those of so many replicas."""
+    """It is synced to the disk of the server itself, and to those of `replicas` replicas."""
     words = ("WAITAOF", local, replicas, 5 * PATIENCE)
     return Confirm(f"WAITAOF {local} {replicas}", words, (local, replicas))
 
@@ -50,11 +50,11 @@ class Pace:
     """How long clients work before a fault, and how fast. Of durable clients, `tasks` work as fast as they can: see Lasting."""
 
     work: tuple
-    """From and to so many seconds."""
+    """The shortest and the longest time, in seconds."""
     batch: int
-    """So many messages go out with one confirmation."""
+    """The number of messages that go out with one confirmation."""
     rate: int
-    """So many at most in a second, by all clients."""
+    """The maximum number of messages that all clients send in a second."""
     tasks: int = 40
 
 

@@ -64,7 +64,7 @@ class Dq:
     def __init__(self):
         self.keys = [f"{{pipeline}}:{n}" for n in range(STAGES + 1)]
         self.workers = []
-        # Of each (item, stage): how often a worker has begun to handle it; and those that a torn log may have undone.
+        # How often a worker has begun to handle each (item, stage), and which of these a torn log may have undone.
         self.begun, self.undone = Counter(), set()
         # Receipts that a worker has had.
         self.had = set()
@@ -200,7 +200,7 @@ class Lists:
         self.working = [f"{{pipeline}}:{n}:working" for n in range(STAGES)]
 
     def create(self, wire: Wire) -> None:
-        """Lists come with their first element."""
+        """Nothing to do: a list exists once it has an element."""
 
     def restarted(self, wire: Wire, torn: bool) -> None:
         for waiting, working in zip(self.waiting, self.working):

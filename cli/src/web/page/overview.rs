@@ -49,9 +49,9 @@ fn totals(board: &Board) -> Markup {
     let later = sum.count("delayed") + sum.count("retry") + sum.count("held");
     let dead = sum.count("dead");
     let blocked = sum.count("blocked");
-    // A state of several leads to the one of them that tells of trouble.
     let of =
         |state: &str, count: u64| (count > 0).then(|| link("messages", "state", state.as_bytes()));
+    // The tile "later" adds up several states and links to one of them: to what failed, if anything did.
     let after = if sum.count("retry") > 0 {
         "retry"
     } else {

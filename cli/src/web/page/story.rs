@@ -114,7 +114,8 @@ pub fn story(message: &Record, now: Millis) -> Markup {
 pub fn failed(ask: &Ask, message: &Record, kept: Option<u64>, queue: &Query) -> Markup {
     let attempts = attempts::of(message);
     html! {
-        // It has no times that change, so what was opened here stays open.
+        // A refresh replaces only what has changed. Nothing in this list changes with time, so an
+        // attempt that the reader has opened stays open.
         section #attempts data-live {
             @if !attempts.is_empty() {
                 h2 { "Failed attempts" }

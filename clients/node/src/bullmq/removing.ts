@@ -87,7 +87,7 @@ export class Removing {
     await callAt(this.place.server, key, 'DEL', ...also);
   }
 
-  /** The key of a deduplication id, if it is this job that stands for it. */
+  /** The key that holds the job of a deduplication id, if that is this job. */
   async #names(key: string, name: string, id: string): Promise<string[]> {
     const of = `${key}:de:${name}`;
     const stands = await callAt(this.place.server, key, 'GET', of);
