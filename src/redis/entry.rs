@@ -96,6 +96,7 @@ pub unsafe fn on_load(
         Ok(()) => raw::REDISMODULE_OK as c_int,
         Err(why) => {
             warn(&format!("not loaded: {why}"));
+            module.text_settings.iter().for_each(|text| text.forget());
             raw::REDISMODULE_ERR as c_int
         }
     }

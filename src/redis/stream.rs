@@ -6,6 +6,7 @@
 use super::{raw, Context, Name, WrongType};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::os::raw::{c_int, c_long};
 use std::ptr;
 
@@ -22,8 +23,10 @@ pub enum Value<'a> {
 
 thread_local! {
     /// Strings of the server of what is known beforehand, by its address. Each is made when it is
-    /// first used, and kept: there are some dozens, and an entry needs up to nine.
-    static KNOWN: RefCell<Vec<(*const u8, *mut raw::RedisModuleString)>> = const { RefCell::new(Vec::new()) };
+    /// first used, and kept: there are some dozens, and an entry needs up to nine. Nothing is dropped
+    /// when the thread ends, which is the end of the server.
+    static KNOWN: RefCell<ManuallyDrop<Vec<(*const u8, *mut raw::RedisModuleString)>>> =
+        const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
 /// The server's string of a text that is known beforehand.

@@ -40,6 +40,15 @@ impl TextSetting {
         (self.take)(text)
     }
 
+    /// Frees the text. For a module that is not loaded after all.
+    pub(super) fn forget(&self) {
+        let text = self.text.swap(null_mut(), Relaxed);
+        if !text.is_null() {
+            // SAFETY: the reference that `set` has kept, which nobody else frees.
+            unsafe { api!(RedisModule_FreeString(null_mut(), text)) };
+        }
+    }
+
     /// Registers the setting with the server. Returns whether the server accepts it.
     ///
     /// # Safety
@@ -98,10 +107,8 @@ unsafe extern "C" fn set(
             return raw::REDISMODULE_ERR as c_int;
         }
         api!(RedisModule_RetainString(null_mut(), value));
-        let before = setting.text.swap(value, Relaxed);
-        if !before.is_null() {
-            api!(RedisModule_FreeString(null_mut(), before));
-        }
+        setting.forget();
+        setting.text.store(value, Relaxed);
     }
     raw::REDISMODULE_OK as c_int
 }

@@ -1,5 +1,7 @@
 """PURGE and REDRIVE of more than 256 messages: they are done in slices while their client waits."""
 
+import fcntl
+import termios
 import time
 
 import pytest
@@ -181,22 +183,28 @@ def test_redrive_with_count_takes_that_many_dead_messages(replica_pair, key):
     replica_pair.assert_same(key)
 
 
+def unread(sock):
+    """Returns how many bytes have been sent that the other side has not got yet."""
+    return int.from_bytes(fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)), "little")
+
+
 def at_once(server, *commands):
-    """Sends each command on a connection of its own so that the server finds all of them at once."""
+    """Sends each command on a connection of its own while the server is stopped, so that it finds all of them at once."""
     clients = [server.client() for _ in commands]
     connections = [client.connection_pool.get_connection() for client in clients]
     ids = []
     for connection in connections:
         connection.send_command("CLIENT", "ID")
         ids.append(connection.read_response())
-    busy = server.client().connection_pool.get_connection()
-    busy.send_command("DEBUG", "SLEEP", "0.3")
-    time.sleep(0.1)
+    # The connection that the server has served last would be the first to be served again.
+    connections[0].send_command("PING")
+    connections[0].read_response()
+    server.pause()
     for connection, command in zip(connections, commands, strict=True):
         connection.send_command(*(word(ids) if callable(word) else word for word in command))
-        # So that they arrive in this order.
-        time.sleep(0.01)
-    busy.read_response()
+        # So that they arrive in this order: nothing is on its way any more.
+        wait_for(lambda sock=connection._sock: unread(sock) == 0, what="the command to arrive")
+    server.resume()
     return connections
 
 

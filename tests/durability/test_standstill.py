@@ -182,7 +182,7 @@ def test_a_queue_goes_on_while_a_schedule_makes_up_for_what_it_missed(make_serve
     client = server.client()
     client.config_set("dq.start-grace", 0)
     q = Queue(client, "q")
-    for n in range(4):
+    for n in range(16):
         q.do("SCHEDULE", f"s{n}", "EVERY", 1, "MISSED", "ALL", "PAYLOAD", "x", "GROUP", "fired")
     q.send("due", "ID", "due", "DELAY", 1000, "GROUP", "mine")
     q.send("dies", "ID", "dies", "TTL", 1000, "GROUP", "other")
@@ -191,16 +191,16 @@ def test_a_queue_goes_on_while_a_schedule_makes_up_for_what_it_missed(make_serve
         q.send("purged", "GROUP", "purged")
     client.execute_command("SAVE")
     server.stop()
-    time.sleep(8)
+    time.sleep(4)
     server.start()
     q = Queue(server.client(), "q")
-    # 32,000 fires are to be made up for, in log entries of their own.
+    # 64,000 fires are to be made up for, in log entries of their own.
     assert q.one("GROUP", "mine", "BLOCK", 20_000).id == b"due"
     assert q.do("PURGE", "GROUP", "purged") == 1000
     assert q.state("dies") == "dead"
     made_up = q.info()["sent"]
-    assert made_up < 30_000, "it was not the end of all fires that let the others go on"
-    wait_for(lambda: q.info()["sent"] >= 32_000, 60, "all fires")
+    assert made_up < 60_000, "it was not the end of all fires that let the others go on"
+    wait_for(lambda: q.info()["sent"] >= 64_000, 60, "all fires")
 
 
 @pytest.mark.parametrize("call", [("DQ.MFETCH", 2, "f:{1}", "f:{2}"), ("DQ.NFETCH", "f")], ids=["mfetch", "nfetch"])

@@ -207,8 +207,9 @@ class Server:
         return self.start()
 
     def pause(self) -> None:
-        """SIGSTOP, as if the machine were frozen."""
+        """SIGSTOP, as if the machine were frozen. Returns when the server has stopped."""
         self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         self.process.send_signal(signal.SIGCONT)
