@@ -3,7 +3,7 @@
 import type { Place } from './place.js';
 
 /** The real ones, from before a test replaces them. */
-const { setTimeout: later, clearTimeout: never, setImmediate: next } = globalThis;
+const { setTimeout: later, clearTimeout: notLater, setImmediate: soon } = globalThis;
 
 /** A message as DQ.FETCH gives it. */
 export interface Taken {
@@ -45,11 +45,11 @@ export class Ahead {
   keep(taken: readonly Taken[], asked: number, got: number): void {
     if (asked > got) {
       this.#dry = true;
-      next(() => (this.#dry = false));
+      soon(() => (this.#dry = false));
     }
     if (!taken.length) return;
     this.#taken.push(...taken);
-    never(this.#timer);
+    notLater(this.#timer);
     this.#timer = later(() => void this.giveBack(), PATIENCE).unref();
   }
 
