@@ -175,8 +175,9 @@ class History:
     notes: list = field(default_factory=list)
     sights: list = field(default_factory=list)
     closures: list = field(default_factory=list)
-    # When those FETCHes were asked that may have taken an attempt from a message without a handler: no answer was read, or
-    # the lease of what a lost answer gave was over before the same token was sent again.
+    # The FETCHes that may have taken an attempt from a message without a handler: no answer was read, or the lease of what
+    # a lost answer gave was over before the same token was sent again. For each, when it was asked at the earliest and at
+    # the latest.
     lost: list = field(default_factory=list)
     # (asked, answered) of the FETCHes of any group that gave nothing.
     empties: list = field(default_factory=list)
@@ -210,7 +211,7 @@ class History:
                 for line in file:
                     if line.endswith(b"\n"):
                         reader.read(json.loads(line))
-            history.lost += [asked["begin"] for asked in reader.fetches.values()]
+            history.lost += [(asked["begin"], asked.get("noted", asked["begin"])) for asked in reader.fetches.values()]
         return history
 
     @property
@@ -264,7 +265,7 @@ class _Reader:
             self.history.empties.append((asked["begin"], e["end"]))
         # In so much time so many leases can have been over before the token was sent again.
         over = int((e["end"] - asked["begin"]) / max(1.0, asked["lease"] - DRIFT))
-        self.history.lost += [asked["begin"]] * min(e.get("tries", 1) - 1, over)
+        self.history.lost += [(asked["begin"], asked["begin"])] * min(e.get("tries", 1) - 1, over)
         begin = min(asked["begin"], e.get("given", asked["begin"]))
         for m in e["messages"]:
             self.history.deliveries.append(

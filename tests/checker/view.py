@@ -114,7 +114,7 @@ class View:
         """How many lost FETCHes may have had the message between its last delivery and this one, or since its last."""
         begin = float("-inf") if last is None else last.begin - LINGER
         end = float("inf") if d is None else d.end
-        return sum(begin < when < end for when in self.h.lost)
+        return sum(begin < latest and earliest < end for earliest, latest in self.h.lost)
 
     def disturbed(self, begin, end) -> bool:
         """Whether a fault was on in that time."""

@@ -1,14 +1,19 @@
 """A short run under each kind of fault; `make torture` runs all of them for ten minutes."""
 
+import logging
 import random
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from tests.checker.check import check
+from tests.checker.history import Delivery, History, Send, clock
 from tests.harness.aof import increments
 from tests.harness.replies import Queue
 from tests.harness.server import now_ms
+from tests.torture import family_actors
 from tests.torture.faults import FAULTS
 from tests.torture.preload import Power, WallClock
 from tests.torture.run import run
@@ -143,3 +148,31 @@ def test_the_checker_finds_the_attempts_that_lost_replies_cost_without_a_token()
 
     rows = (run("tokenless", Tokenless(seed), 3, seed) for seed in range(5, 10))
     assert any(violation.startswith("attempts_exact") for row in rows for violation in row.violations)
+
+
+def test_what_a_family_gives_back_too_late_counts_as_lost_since_its_call(tmp_path, monkeypatch):
+    """A consumer without processor time learns that a lease was over after its message has gone to another one."""
+    connections, log = family_actors.NodeConnections, logging.getLogger("dqueue")
+    monkeypatch.setattr(connections, "_call", connections._call)
+    for name in ("handlers", "propagate"):
+        monkeypatch.setattr(log, name, getattr(log, name))
+    monkeypatch.setattr(family_actors, "family_of", lambda *_: None)
+    path = tmp_path / "c0.jsonl"
+    family_actors.Consumer([1], "q", path, "c0", 1, 300, 0)
+    before = clock()
+    node = SimpleNamespace(execute_command=lambda *_: [])
+    fetch = SimpleNamespace(words=(), read=list)
+    connections._call(SimpleNamespace(_fetch=lambda _: fetch), node, 300)
+    time.sleep(0.02)
+    again = clock()
+    time.sleep(0.02)
+    log.warning("1 of 1 messages came too late to be given back")
+
+    sent = Send(id="a", group="", score=0, begin=before, end=before)
+    second = Delivery(
+        id="a", group="", receipt=1, attempt=2, begin=again - 1, end=again, lease=300, batch="b", consumer="c1"
+    )  # fmt: skip
+    history = History.read([path], sends=[sent], deliveries=[second])
+    assert not [text for text in check(history) if text.startswith("attempts_exact")]
+    history.lost = [(again + 1, again + 1)]
+    assert [text for text in check(history) if text.startswith("attempts_exact")] == ["attempts_exact: a: attempt 2, expected [1]"]

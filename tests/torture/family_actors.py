@@ -8,7 +8,9 @@ import logging
 import os
 import random
 import sys
+import threading
 import time
+from collections import deque
 from pathlib import Path
 
 from tests.checker.actors import hash_of, payload
@@ -19,6 +21,7 @@ from tests.torture.actors import PATIENCE, lives
 sys.path.insert(0, str(ROOT / "clients/python/src"))
 
 from dqueue import Family, connect_cluster, routing  # noqa: E402
+from dqueue._sync.node_connections import NodeConnections  # noqa: E402
 from dqueue.message import Message  # noqa: E402
 
 # The waiting calls of one consumer: at most so many get no answer when it dies.
@@ -80,15 +83,45 @@ def consume(ports, key, directory, name, seed, until, lease, ways):
     lives(directory, name, live)
 
 
+class Calls:
+    """When each connection of this process has asked its node: the last two times, by thread.
+
+    What came with a call may still wait for a caller when the next one is made.
+    """
+
+    def __init__(self):
+        self.asked = {}
+        call = NodeConnections._call
+
+        def noted(connections, node, block):
+            self.asked.setdefault(threading.get_ident(), deque(maxlen=2)).append(clock())
+            return call(connections, node, block)
+
+        NodeConnections._call = noted
+
+    def of_this_thread(self) -> float | None:
+        """When the call was made that has ended in this thread, if it is that of a connection."""
+        asked = self.asked.get(threading.get_ident())
+        return asked[-1] if asked else None
+
+    def earliest(self) -> list:
+        """For each connection when the call was made whose messages may not have been handled."""
+        return [asked[0] for asked in list(self.asked.values())]
+
+
 class Unanswered(logging.Handler):
-    """Writes down that a call of the package got no answer: nobody knows what it was given."""
+    """Writes down that a call of the package got no answer, or that its messages could not be given back in time.
+
+    A process that gets no processor time learns of that long after the lease, when the message has gone to another one. So
+    the moment at which the call was made is written down as well.
+    """
 
     def __init__(self, consumer):
         super().__init__(logging.WARNING)
         self.consumer = consumer
 
     def emit(self, record):
-        self.consumer.unanswered()
+        self.consumer.unanswered(self.consumer.calls.of_this_thread())
 
 
 class Consumer:
@@ -100,6 +133,7 @@ class Consumer:
         self.n, self.lost, self.old = 0, 0, []
         log = logging.getLogger("dqueue")
         log.handlers, log.propagate = [Unanswered(self)], False
+        self.calls = Calls()
         self.family = family_of(ports, key, Path(path).parent)
 
     def run(self, until, healed):
@@ -134,15 +168,19 @@ class Consumer:
             "at": m.lease_until - self.lease, "due": m.due_at,
         }  # fmt: skip
 
-    def unanswered(self) -> None:
+    def unanswered(self, asked=None) -> None:
+        """A call was made at `asked`. If that is not known, it was one of those that no message has been handled of."""
         self.lost += 1
-        self.journal.write(what="fetch", n=f"lost {self.lost}", begin=clock(), lease=self.lease, consumer=self.name)
+        now = clock()
+        begin = asked or min(self.calls.earliest(), default=now)
+        self.journal.write(what="fetch", n=f"lost {self.lost}", begin=begin, noted=now, lease=self.lease, consumer=self.name)
 
     def handle(self, m: Message, chaos) -> None:
         fate, kind = (self.rng.random(), self.rng.random()) if chaos else (1.0, 1.0)
         if fate < self.crash:
-            for _ in range(CALLS):
-                self.unanswered()
+            asked = self.calls.earliest()
+            for at in asked + [clock()] * (CALLS - len(asked)):
+                self.unanswered(at)
             os._exit(9)
         if fate < self.crash + 0.01:
             time.sleep(self.lease * 1.3 / 1000)
