@@ -83,14 +83,16 @@ build_engine() {
     options=--host=${host%."$GLIBC"}
     # Kernels for arm64 have pages of 4 to 64 KB, and this one works on all of them.
     [ "$arch" != arm64 ] || options+=" --with-lg-page=16"
-    # A program that is linked to musl can load no module unless it is linked dynamically.
-    [ "$libc" != musl ] || local dynamic=-dynamic
+    # A program that is linked to musl can load no module unless it is linked dynamically. It must have no copies of musl's
+    # variables: in the library that zig links with, all of them have one address, so the linker takes them for one variable.
+    [ "$libc" != musl ] || { local dynamic=-dynamic && flags+=" -fPIC"; }
     say "building Valkey $VERSION for $arch and $libc: $output/engine.log"
     make -C "$work/src" -j2 CC="$output/zig/cc" AR="$output/zig/ar" RANLIB="$output/zig/ranlib" CFLAGS="$flags" \
         SERVER_LDFLAGS="-s ${dynamic:-}" OPTIMIZATION=-O2 DEBUG=-g0 MALLOC=jemalloc BUILD_TLS=no USE_SYSTEMD=no \
         JEMALLOC_CONFIGURE_OPTS="$options" valkey-server valkey-cli >"$output/engine.log" 2>&1 ||
         die "the build failed:"$'\n'"$(tail -n 20 "$output/engine.log")"
     install -m 755 "$work/src/valkey-server" "$work/src/valkey-cli" "$output"
+    [ "$libc" != musl ] || must_copy_nothing "$output/valkey-server" "$output/valkey-cli"
     cp "$work/COPYING" "$output/COPYING"
     rm -rf "$output/licences"
     local dependency
@@ -156,6 +158,14 @@ build_programs_of() {
     build_crate "$arch" "$libc" . "$TARGET/bundle/module" "${module[@]}"
     install -m 755 "$TARGET/bundle/module/$target/release/libdq.so" "$output/libdq.so"
     [ "$libc" = musl ] || must_need_no_newer_glibc "$output"
+}
+
+# Ends if a program has copies of variables of the C library: must_copy_nothing PROGRAM...
+must_copy_nothing() {
+    local program
+    for program; do
+        ! readelf --relocs --wide "$program" | grep -q '_COPY ' || die "$program has copies of variables of its libc, which crash with musl"
+    done
 }
 
 # Ends if a program uses symbols of a newer glibc than GLIBC, which the names of the files promise.
