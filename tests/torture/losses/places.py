@@ -42,13 +42,15 @@ class Member(Rigged):
 
     def rewrite(self) -> None:
         """Its log is written anew, so that a restart reads little."""
-        with self.wire() as wire:
-            wire.ok("BGREWRITEAOF")
 
         def done():
             info = self.info("persistence")
             return info["aof_rewrite_in_progress"] == info["aof_rewrite_scheduled"] == "0"
 
+        # A replica that has got everything anew writes its log anew by itself.
+        wait_for(done, 60, "the end of another rewriting of the log")
+        with self.wire() as wire:
+            wire.ok("BGREWRITEAOF")
         wait_for(done, 60, "the rewriting of the log")
 
 
