@@ -109,7 +109,8 @@ func TestASendWhoseReplyIsLostIsRepeatedOnce(t *testing.T) {
 }
 
 func TestAWrongURLDoesNotShowItsPassword(t *testing.T) {
-	for _, wrong := range []string{"redis://ann:s3cr%et@host", "redis://ann:s3cr/et@host", "ann:s3cret@host"} {
+	for _, wrong := range []string{"redis://ann:s3cr%et@host", "redis://ann:s3cr/et@host", "ann:s3cret@host",
+		"redis://ann:12/s3cret@host", "redis://s3cret/x@127.0.0.1:1", "redis://s3cret#x@127.0.0.1:1", "redis://s3cret?x@127.0.0.1:1"} {
 		cli := redigo.Dial(wrong)
 		_, err := cli.Do("PING")
 		equal(t, fmt.Sprint(err), err != nil && !strings.Contains(err.Error(), "s3cr"), true)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,13 +67,18 @@ func Dial(address string, options ...redis.DialOption) *Client {
 }
 
 func dial(address string, options []redis.DialOption) (redis.Conn, error) {
-	conn, err := redis.DialURL(address, options...)
-	var wrong *url.Error
-	if errors.As(err, &wrong) {
-		// Errors are logged, and this one shows the URL with its password.
-		return nil, errors.New("redigo: the URL is not of the form redis://user:password@host:port/database")
+	// Errors are logged. Those of the parser, of redigo and of the look-up of the host would show a part of the password.
+	if parts, err := url.Parse(address); err != nil || hasLateAt(parts) {
+		return nil, errors.New("redigo: the URL is not redis://user:password@host:port/database; " +
+			"a password with /, # or ? must be escaped")
 	}
-	return conn, err
+	return redis.DialURL(address, options...)
+}
+
+// hasLateAt tells whether an @ comes after what was taken for the host, which is a part of the password then.
+func hasLateAt(parts *url.URL) bool {
+	name, _, _ := strings.Cut(parts.RawQuery, "=")
+	return strings.Contains(parts.Opaque+parts.Path+parts.Fragment+name, "@")
 }
 
 // Do runs a command.

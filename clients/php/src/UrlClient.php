@@ -121,6 +121,17 @@ final class UrlClient implements PipelineClient
         return new PredisClient($redis);
     }
 
+    /**
+     * Returns whether an @ comes after what was taken for the host, which is a part of the password then.
+     *
+     * @param array<string, string|int> $parts as parse_url gives them
+     */
+    public static function hasLateAt(array $parts): bool
+    {
+        $name = explode('=', $parts['query'] ?? '')[0];
+        return str_contains(($parts['path'] ?? '') . ($parts['fragment'] ?? '') . $name, '@');
+    }
+
     /** @return array{scheme: string, host: string, port: int, user: ?string, pass: ?string, database: int} */
     private static function parse(string $url): array
     {
@@ -130,6 +141,10 @@ final class UrlClient implements PipelineClient
         if ($found === false || !in_array($found['scheme'] ?? '', ['redis', 'rediss', 'file'], true)) {
             // Errors are logged, and the URL may have a password.
             throw new \InvalidArgumentException('the URL is none of redis://host:port, rediss://host:port and unix:///path');
+        }
+        if (!$socket && self::hasLateAt($found)) {
+            // The error of the look-up of the host would show it.
+            throw new \InvalidArgumentException('the password in the URL has a /, # or ?, which must be escaped');
         }
         parse_str($found['query'] ?? '', $query);
         $text = static fn (string $name): ?string => isset($found[$name]) && $found[$name] !== '' ? rawurldecode($found[$name]) : null;

@@ -99,6 +99,22 @@ def test_a_refused_url_does_not_show_its_password(open_url, end):
     assert "s3cret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("rest", [":s3cret/x@host:1", ":s3cret#x@host:1", ":s3cret?x@host:1", "s3cret/x@host", "ann:1/s3cret@host"])
+@pytest.mark.parametrize("scheme", ["redis", "dq", "redis+cluster"])
+@pytest.mark.parametrize("open_url", [open_client, open_client_asyncio])
+def test_a_part_of_a_password_is_not_taken_for_an_address(open_url, scheme, rest):
+    with pytest.raises(ValueError, match="must be escaped") as refused:
+        open_url(f"{scheme}://{rest}")
+    assert "s3cret" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_a_url_may_have_an_at_sign_in_its_options_and_in_the_path_of_a_socket():
+    given = open_client("redis://host:1/2?username=ann&password=a@b").get_connection_kwargs()
+    assert (given["host"], given["db"], given["password"]) == ("host", 2, "a@b")
+    assert open_client("unix:///run/a@b.sock").get_connection_kwargs()["path"] == "/run/a@b.sock"
+
+
 def test_more_sends_at_once_than_a_pool_of_redis_py_8_has_connections(dq_url):
     async def main():
         client = open_client_asyncio(dq_url)

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Dq\Symfony;
 
 use Dq\LostWorkers;
+use Dq\UrlClient;
 use Symfony\Component\Messenger\Exception\InvalidArgumentException;
 
 /** What a DSN and its options say: dq://user:password@host:6379/queue?redeliver_timeout=60 (dqs:// for TLS). */
@@ -49,8 +50,9 @@ final class Settings
     {
         // parse_url takes a host that is empty only in file URLs: dq:///queue is the queue of the local server.
         $parts = self::supports($dsn) ? parse_url(preg_replace('#^dqs?:///#', 'file:///', $dsn)) : false;
-        if ($parts === false) {
-            throw new InvalidArgumentException('The given dq DSN is invalid.');
+        // Errors would show the part of the password that was taken for the host.
+        if ($parts === false || UrlClient::hasLateAt($parts)) {
+            throw new InvalidArgumentException('The given dq DSN is invalid. A password with /, # or ?, and a queue with @, must be escaped.');
         }
         parse_str($parts['query'] ?? '', $query);
         $given = $query + $options + (isset($options['stream']) ? ['queue' => $options['stream']] : []);

@@ -304,4 +304,16 @@ final class QueueTest extends TestCase
         }
         $this->redis->rawCommand('ACL', 'DELUSER', 'ann');
     }
+
+    public function testAPartOfAPasswordIsNotTakenForAnAddress(): void
+    {
+        foreach ([':s3cret/x@host', 's3cret/x@host', 's3cret#x@host', 's3cret?x@host', 'ann:1/s3cret@host'] as $rest) {
+            try {
+                Queue::connect("redis://$rest:1", 'q')->len();
+                $this->fail($rest);
+            } catch (\InvalidArgumentException $error) {
+                $this->assertStringNotContainsString('s3cret', $error->getMessage());
+            }
+        }
+    }
 }

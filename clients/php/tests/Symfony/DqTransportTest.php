@@ -327,6 +327,9 @@ final class DqTransportTest extends TestCase
             ['q', ['block' => 10_000], 'block'],
             ['q', ['consumer' => ''], 'consumer'],
             ['', ['queue' => ''], 'queue'],
+            // The password "127.0.0.1:6379/q#s", which is not escaped.
+            ['q#s@host', [], 'must be escaped'],
+            ['q@host', [], 'must be escaped'],
         ];
     }
 

@@ -29,13 +29,27 @@ def connect(url: str, **options: Any) -> redis.Redis:
     repeats any command whose reply was lost, and that would add the messages of `Queue.send_many` twice. `Queue.send`
     repeats itself, safely. `options` are those of `redis.Redis.from_url`.
     """
-    return redis.Redis.from_url(url, **_suited(options, redis.retry.Retry(redis.backoff.NoBackoff(), 0)))
+    return redis.Redis.from_url(redis_url(url), **_suited(options, redis.retry.Retry(redis.backoff.NoBackoff(), 0)))
 
 
 def redis_url(url: str) -> str:
     """Returns the URL for redis-py. `dq://` stands for `redis://`, and `dqs://` for `rediss://`."""
     scheme, _, rest = url.partition("://")
+    if scheme != "unix" and not _is_one_server(rest):
+        # Errors are logged. That of redis-py, or of the look-up of the host, would show a part of the password.
+        raise ValueError("the URL is not redis://user:password@host:port/db; a password with /, # or ? must be escaped")
     return f"{_SCHEMES.get(scheme, scheme)}://{rest}"
+
+
+def _is_one_server(rest: str) -> bool:
+    """Tells whether no part of a password stands where the host, the port or the db should be."""
+    try:
+        parts = urllib.parse.urlsplit(f"redis://{rest}")
+        # Sentinels have several addresses, whose ports are looked at with them.
+        _ = "," in parts.netloc or parts.port
+    except ValueError:
+        return False
+    return "@" not in parts.path + parts.fragment + parts.query.partition("=")[0]
 
 
 def open_client(url: str, **options: Any) -> Any:
@@ -103,14 +117,14 @@ def _sentinels(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
 def connect_asyncio(url: str, **options: Any) -> redis.asyncio.Redis:
     """`connect` for asyncio."""
     retry = redis.asyncio.retry.Retry(redis.backoff.NoBackoff(), 0)
-    client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(url, **_suited(options, retry))
+    client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(redis_url(url), **_suited(options, retry))
     return client
 
 
 def connect_cluster(url: str, **options: Any) -> redis.cluster.RedisCluster:
     """`connect` for a Redis Cluster. The URL names any of its nodes."""
     client: redis.cluster.RedisCluster = redis.cluster.RedisCluster.from_url(
-        url, **_suited_to_cluster(options, redis.retry.Retry(redis.backoff.NoBackoff(), 0))
+        redis_url(url), **_suited_to_cluster(options, redis.retry.Retry(redis.backoff.NoBackoff(), 0))
     )
     return client
 
@@ -119,7 +133,7 @@ def connect_cluster_asyncio(url: str, **options: Any) -> redis.asyncio.cluster.R
     """`connect_cluster` for asyncio."""
     retry = redis.asyncio.retry.Retry(redis.backoff.NoBackoff(), 0)
     client: redis.asyncio.cluster.RedisCluster = redis.asyncio.cluster.RedisCluster.from_url(
-        url, **_suited_to_cluster(options, retry)
+        redis_url(url), **_suited_to_cluster(options, retry)
     )
     return client
 
