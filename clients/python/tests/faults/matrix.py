@@ -60,7 +60,7 @@ def test_running(scene, fault):
     if fault in LASTS:
         scene.wait_done(id, SLACK)
         time.sleep(0.2)
-        assert scene.runs(id)["begin"] <= most_runs(scene, fault)
+        assert scene.runs(id)["begin"] <= most_runs(scene, fault), scene.said()
     # The worker goes on, also if the queue of its message is gone.
     following = scene.send()
     scene.wait_done(following, SLACK)
@@ -79,7 +79,7 @@ def test_ack(scene, fault, is_reply):
         assert trap.sprung.wait(30), scene.said()
         scene.wait_done(id, SLACK)
         time.sleep(0.2)
-        assert scene.runs(id)["begin"] <= most_runs(scene, fault)
+        assert scene.runs(id)["begin"] <= most_runs(scene, fault), scene.said()
 
 
 @pytest.mark.slow

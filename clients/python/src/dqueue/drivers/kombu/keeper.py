@@ -157,8 +157,8 @@ class Keeper:
         for one in waiting:
             try:
                 one.send()
-            except (RedisError, OSError) as error:
-                if is_transient(error) and time.monotonic() < one.given_up_at:
+            except Exception as error:
+                if _may_pass(error) and time.monotonic() < one.given_up_at:
                     # There is no server for the others, either.
                     return
                 logger.error("%s failed, the messages may be delivered again: %s", one.what, error)
@@ -177,10 +177,19 @@ class Keeper:
         try:
             for channel, tags in of_channel.items():
                 channel.touch(tags)
-        except (RedisError, OSError):
+        except Exception:
             logger.debug("no connection for a heartbeat, the next one tries again", exc_info=True)
         else:
             self._touched_at = now
+
+
+def _may_pass(error: Exception) -> bool:
+    """Tells whether a command may succeed later.
+
+    Celery closes the connections of a lost channel, also that over which the keeper is reading. redis-py raises ValueError
+    or AttributeError then, and such an error must end neither the keeper nor the command.
+    """
+    return is_transient(error) if isinstance(error, RedisError | OSError) else True
 
 
 _keepers: dict[int, Keeper] = {}
