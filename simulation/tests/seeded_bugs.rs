@@ -8,18 +8,35 @@ use dq_simulation::bugs::{self, Bug};
 use dq_simulation::cluster::Cluster;
 use dq_simulation::town::{self, Town};
 
-/// Number of clusters in which a bug must be found at least once.
-const CLUSTERS: u64 = 2_000;
-/// Number of steps that each of them does at most.
+/// The maximum number of steps of a cluster.
 const STEPS: u64 = 3_000;
+/// In how many clusters a bug is looked for, and the number of steps that each of them does at
+/// most, round by round. A step costs more the longer a cluster lives, so the bugs that can
+/// show early, nearly all, are found soonest in many short lives.
+const ROUNDS: [(u64, u64); 3] = [(1_000, 30), (250, 300), (2_000, STEPS)];
+/// Bugs that few clusters show, and the seed of one that does. It is tried first, and then all
+/// others, in case it no longer shows the bug.
+const SHOWN: [(&str, u64); 3] = [
+    ("a breaker counts failures of half the window", 693),
+    ("a breaker opens for no longer the second time", 487),
+    ("FIND includes UNTIL", 146),
+];
+
+/// The clusters in which a bug is looked for: the seed and the maximum number of steps of each.
+fn lives(bug: Bug) -> impl Iterator<Item = (u64, u64)> {
+    let shown = SHOWN.into_iter().filter(move |(name, _)| *name == bug.name);
+    let rounds = ROUNDS.into_iter();
+    let all = rounds.flat_map(|(seeds, steps)| (1..=seeds).map(move |seed| (seed, steps)));
+    shown.map(|(_, seed)| (seed, STEPS)).chain(all)
+}
 
 /// What the simulation says in the first cluster in which it finds the bug by its rule. If
 /// there is none, what else it says.
 fn hunt(bug: Bug) -> Result<String, Vec<String>> {
     let mut others = Vec::new();
-    for seed in 1..=CLUSTERS {
+    for (seed, steps) in lives(bug) {
         let mut cluster = Cluster::new(seed, false).with_bug(bug);
-        let run = || (0..STEPS).find_map(|_| cluster.step().err());
+        let run = || (0..steps).find_map(|_| cluster.step().err());
         match catch_unwind(AssertUnwindSafe(run)) {
             Ok(Some(found)) if found.contains(bug.finds) => return Ok(found),
             Ok(Some(other)) => others.push(other),
