@@ -48,15 +48,16 @@ impl Context {
         }
     }
 
-    /// A number that changes when the rights of a user change. O(rules of the user).
-    pub fn rights_of(&self, user: &[u8]) -> u64 {
-        let mut hasher = DefaultHasher::new();
+    /// Gives `read` the reply of ACL GETUSER. `None` if the server gives none.
+    pub(super) fn with_rules<R>(
+        &self,
+        user: &[u8],
+        read: impl FnOnce(*mut raw::RedisModuleCallReply) -> R,
+    ) -> Option<R> {
         // SAFETY: the context is live, the format describes the arguments, and the reply is freed
         // once.
         unsafe {
-            let Some(call) = raw::RedisModule_Call else {
-                return 0;
-            };
+            let call = raw::RedisModule_Call?;
             let reply = call(
                 self.as_ptr(),
                 c"ACL".as_ptr(),
@@ -66,16 +67,29 @@ impl Context {
                 user.len(),
             );
             if reply.is_null() {
-                return 0;
+                return None;
             }
-            let mut len = 0;
-            let text = api!(RedisModule_CallReplyProto(reply, &mut len));
-            if !text.is_null() {
-                hasher.write(std::slice::from_raw_parts(text.cast::<u8>(), len));
-            }
+            let result = read(reply);
             api!(RedisModule_FreeCallReply(reply));
+            Some(result)
         }
-        hasher.finish()
+    }
+
+    /// A number that changes when the rights of a user change. O(rules of the user).
+    pub fn rights_of(&self, user: &[u8]) -> u64 {
+        let hash = self.with_rules(user, |reply| {
+            let mut hasher = DefaultHasher::new();
+            let mut len = 0;
+            // SAFETY: the reply lives during the call, and its text as long as it.
+            unsafe {
+                let text = api!(RedisModule_CallReplyProto(reply, &mut len));
+                if !text.is_null() {
+                    hasher.write(std::slice::from_raw_parts(text.cast::<u8>(), len));
+                }
+            }
+            hasher.finish()
+        });
+        hash.unwrap_or(0)
     }
 }
 

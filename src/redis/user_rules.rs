@@ -28,25 +28,9 @@ pub struct KeyRights(*mut raw::RedisModuleUser);
 impl Context {
     /// The rules of a user. `None` if there is no user of this name. O(rules of the user).
     pub fn rules_of(&self, user: &[u8]) -> Option<UserRules> {
-        // SAFETY: the context is live, the format describes the arguments, the parts of the reply
-        // live as long as the reply, and that is freed once.
-        unsafe {
-            let call = raw::RedisModule_Call?;
-            let reply = call(
-                self.as_ptr(),
-                c"ACL".as_ptr(),
-                c"cb".as_ptr(),
-                c"GETUSER".as_ptr(),
-                user.as_ptr(),
-                user.len(),
-            );
-            if reply.is_null() {
-                return None;
-            }
-            let rules = read(Part(reply, PhantomData));
-            api!(RedisModule_FreeCallReply(reply));
-            rules
-        }
+        // The parts of a reply live as long as the reply.
+        self.with_rules(user, |reply| read(Part(reply, PhantomData)))
+            .flatten()
     }
 }
 
