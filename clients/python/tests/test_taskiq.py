@@ -146,6 +146,29 @@ def test_leases_are_renewed_and_end_with_their_worker(run, q):
     assert q.len("ready") == 1
 
 
+def test_a_connection_that_is_closed_under_a_renewal_ends_no_lease(run, q):
+    errors = [ValueError("I/O operation on closed file."), redis.ConnectionError("reset")]
+
+    async def test(broker):
+        execute = broker.client.execute_command
+
+        async def closed(*words):
+            if words[0] == "DQ.TOUCH" and errors:
+                raise errors.pop(0)
+            return await execute(*words)
+
+        broker.client.execute_command = closed
+        await task_of(broker).kiq(1)
+        await anext(broker.listen())
+        q.advance(200)
+        before = next(q.list("running")).lease_until
+        while next(q.list("running")).lease_until == before:
+            await asyncio.sleep(0.01)
+
+    run(test, lease=300)
+    assert not errors
+
+
 def lose_a_fetch(broker):
     """Lets the reply be lost that brings a message."""
     execute = broker.client.execute_command

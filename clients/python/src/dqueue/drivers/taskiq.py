@@ -258,7 +258,8 @@ class DqBroker(AsyncBroker):
                     continue
                 try:
                     await self.client.execute_command("DQ.TOUCH", queue, self.lease, *receipts)
-                except (redis.RedisError, OSError) as error:
+                # A connection that is closed meanwhile raises ValueError or AttributeError. No error may end the heartbeat.
+                except Exception as error:
                     was_sent = False
                     logger.warning("the leases of queue %s could not be renewed: %s", queue, error)
 
