@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::{fcntl_setfd, FdFlags};
 
-use super::engine::Ended;
+use super::event::Ended;
 use crate::failure::Failure;
 
 /// A directory that is locked for this server. `make run` locks it in the same way.

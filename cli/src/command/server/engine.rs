@@ -1,10 +1,9 @@
 //! The process of the server.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::Arc;
@@ -12,9 +11,9 @@ use std::thread;
 
 use rustix::process::{kill_process, Pid, Signal};
 
+use super::event::{Ended, Event};
 use super::programs::Programs;
 use super::settings::Settings;
-use super::Event;
 use crate::failure::Failure;
 
 /// A server that runs.
@@ -23,10 +22,6 @@ pub struct Engine {
     /// Then the number may be that of another process.
     ended: Arc<AtomicBool>,
 }
-
-/// How a server ended.
-#[derive(Debug, Clone, Copy)]
-pub struct Ended(ExitStatus);
 
 impl Engine {
     /// Starts the server with its settings. Its log and its end come as events.
@@ -131,24 +126,4 @@ pub fn become_engine(program: &Path, with: Option<u32>, ephemeral: bool) -> Fail
     let _ = (with, ephemeral);
     let error = Command::new(program).arg("-").exec();
     Failure::mistake(format!("{} cannot be started: {error}", program.display()))
-}
-
-impl Ended {
-    /// Returns the code with which this program ends, as a shell would.
-    pub fn code(&self) -> i32 {
-        match (self.0.code(), self.0.signal()) {
-            (Some(code), _) => code,
-            (None, signal) => 128 + signal.unwrap_or_default(),
-        }
-    }
-}
-
-impl fmt::Display for Ended {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match (self.0.code(), self.0.signal()) {
-            (Some(0), _) => Ok(()),
-            (Some(code), _) => write!(f, " with the code {code}"),
-            (None, signal) => write!(f, " by the signal {}", signal.unwrap_or_default()),
-        }
-    }
 }

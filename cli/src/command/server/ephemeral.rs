@@ -10,12 +10,14 @@ use std::time::{Duration, Instant};
 use percent_encoding::{utf8_percent_encode, NON_ALPHANUMERIC};
 use redis::{Client, Connection, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
 
+use super::args::Args;
 use super::directory::Temporary;
 use super::engine::Engine;
+use super::event::Event;
 use super::log::Log;
+use super::parent;
 use super::programs::Programs;
 use super::settings::Settings;
-use super::{parent, Args, Event};
 use crate::failure::Failure;
 use crate::output::Output;
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::engine::Ended;
+use super::event::Ended;
 use crate::text::printable;
 
 /// How many lines are kept to say why a server did not start.

@@ -4,16 +4,18 @@
 //! durable configuration over its standard input (so that a password is in no process
 //! list and in no file of ours), shows its log, and ends with it.
 
+mod args;
 mod directory;
 mod engine;
 mod ephemeral;
+mod event;
 mod log;
 mod parent;
 mod programs;
 mod settings;
 
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,63 +25,17 @@ use signal_hook::iterator::Signals;
 
 use crate::failure::Failure;
 use crate::output::Output;
+pub use args::Args;
+use args::PORT;
 use directory::Directory;
-use engine::{Ended, Engine};
+use engine::Engine;
+use event::Event;
 use log::Log;
 use programs::Programs;
 use settings::Settings;
 
-/// The port of a server that is not told another one, as of Redis.
-const PORT: u16 = 6379;
-
 /// A second signal within this time is the first one, which some tools send twice.
 const AGAIN: Duration = Duration::from_millis(500);
-
-/// Options of `dq server`.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "The server")]
-pub struct Args {
-    /// The port. 6379 unless told; with --ephemeral a free one
-    #[arg(long)]
-    port: Option<u16>,
-    /// The addresses to listen on. This machine only, unless told
-    #[arg(long, value_name = "ADDRESS", num_args = 1..)]
-    bind: Vec<String>,
-    /// Where the data is kept: ~/.local/share/dq/PORT unless told
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    /// A file with the password that clients must give
-    #[arg(long, value_name = "FILE")]
-    password_file: Option<PathBuf>,
-    /// How much memory the queues may take, such as 2gb. At the limit sends are refused
-    #[arg(long, value_name = "SIZE", value_parser = settings::size)]
-    memory: Option<String>,
-    /// More settings, in a file like valkey.conf. Options of this command line win over it
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// A server for tests: in memory, on a free port, gone with the process that started
-    /// it. Prints its URL when it is ready
-    #[arg(long, conflicts_with = "data")]
-    ephemeral: bool,
-    /// Become this server. For the process that this program starts.
-    #[arg(long, hide = true, value_name = "PROGRAM")]
-    become_engine: Option<PathBuf>,
-    /// The process without which that server must end.
-    #[arg(long, hide = true, value_name = "PID", requires = "become_engine")]
-    with: Option<u32>,
-}
-
-/// What happens while the server runs.
-enum Event {
-    /// The server has written a line to its log.
-    Line(String),
-    /// The server has ended.
-    Ended(Ended),
-    /// Somebody asks this program to end.
-    Asked,
-    /// The process that has started this program has ended.
-    Orphaned,
-}
 
 /// Runs a server until it ends or somebody asks for its end.
 pub fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::getppid;
 
-use super::Event;
+use super::event::Event;
 
 /// How often we look, where the kernel cannot tell.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use super::args::{Args, PORT};
 use super::programs::Programs;
-use super::{Args, PORT};
 use crate::failure::Failure;
 use crate::secret;
 
@@ -160,17 +160,6 @@ fn is_loopback(address: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-/// Accepts a size as the server does: 100mb, 2gb, 1073741824.
-pub fn size(text: &str) -> Result<String, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = text[digits.len()..].to_ascii_lowercase();
-    let known = ["", "b", "k", "kb", "m", "mb", "g", "gb"].contains(&unit.as_str());
-    match digits.parse::<u64>() {
-        Ok(_) if known => Ok(text.to_owned()),
-        _ => Err("a size is a number of bytes, or one with kb, mb or gb, such as 2gb".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,16 +167,6 @@ mod tests {
     #[test]
     fn bytes_are_quoted_as_the_server_reads_them() {
         assert_eq!(quoted(b"a b\"c\\d\ne\xff"), "\"a b\\\"c\\\\d\\x0ae\\xff\"");
-    }
-
-    #[test]
-    fn sizes_have_a_number_and_a_known_unit() {
-        for good in ["2gb", "100MB", "5k", "1073741824"] {
-            assert_eq!(size(good).as_deref(), Ok(good));
-        }
-        for bad in ["", "gb", "2tb", "-1", "2 gb", "1.5gb"] {
-            assert!(size(bad).is_err(), "{bad}");
-        }
     }
 
     #[test]

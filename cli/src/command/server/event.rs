@@ -1,0 +1,41 @@
+//! What happens while a server runs, and how it ends.
+
+use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// What happens while the server runs.
+pub enum Event {
+    /// The server has written a line to its log.
+    Line(String),
+    /// The server has ended.
+    Ended(Ended),
+    /// Somebody asks this program to end.
+    Asked,
+    /// The process that has started this program has ended.
+    Orphaned,
+}
+
+/// How a server ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended(pub ExitStatus);
+
+impl Ended {
+    /// Returns the code with which this program ends, as a shell would.
+    pub fn code(&self) -> i32 {
+        match (self.0.code(), self.0.signal()) {
+            (Some(code), _) => code,
+            (None, signal) => 128 + signal.unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match (self.0.code(), self.0.signal()) {
+            (Some(0), _) => Ok(()),
+            (Some(code), _) => write!(f, " with the code {code}"),
+            (None, signal) => write!(f, " by the signal {}", signal.unwrap_or_default()),
+        }
+    }
+}
