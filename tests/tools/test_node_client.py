@@ -96,16 +96,16 @@ def test_the_example_of_the_page_about_tests():
     [code] = re.findall(r"^```js\n(.*?)^```$", (ROOT / "docs/testing.md").read_text(), re.MULTILINE | re.DOTALL)
     (FOLDER / "testing").mkdir(exist_ok=True)
     (FOLDER / "testing/testing.test.mjs").write_text(code)
-    assert "\n# pass 1\n" in tested(FOLDER / "testing/testing.test.mjs")
+    assert "\n# pass 1\n" in output_of(FOLDER / "testing/testing.test.mjs")
 
 
 @pytest.mark.parametrize("page", ["node", "nestjs", "bullmq"])
 def test_the_test_of_a_page(pages, page):
     [path] = [path for path in pages.glob(f"{page}-*.mjs") if "startServer" in path.read_text()]
-    assert "\n# pass 1\n" in tested(path)
+    assert "\n# pass 1\n" in output_of(path)
 
 
-def tested(path) -> str:
+def output_of(path) -> str:
     """Runs a file of node:test, whose server is one of the programs under test."""
     return run("node", "--test", "--test-reporter=tap", "--test-timeout=60000", str(path), **programs())
 
