@@ -137,22 +137,23 @@ def test_it_is_trimmed_exactly(q, r, stream):
     assert (info["events"], info["eventslen"], info["events-error"]) == (stream, 7, None)
 
 
-def test_of_a_long_stream_many_entries_are_removed_at_a_time(q, r, stream):
-    q.do("ALTER", "EVENTSLEN", 4096)
-    q.do("MSEND", 2048, *range(2048))
-    assert r.xlen(stream) == 4096
+def test_of_a_stream_as_long_as_by_default_many_entries_are_removed_at_a_time(q, r, stream):
+    q.do("ALTER", "EVENTSLEN", 10_000)
+    q.do("MSEND", 5000, *range(5000))
+    assert r.xlen(stream) == 10_000
     lengths = []
     for n in range(40):
         q.do("MSEND", 1, n)
         lengths.append(r.xlen(stream))
-    assert lengths == [4066 + 2 * (n % 16) for n in range(40)]
+    assert lengths == [9970 + 2 * (n % 16) for n in range(40)]
     q.do("MSEND", 40, *range(40))
-    assert r.xlen(stream) == 4096
+    assert r.xlen(stream) == 10_000
     newest = [fields[b"id"] for _, fields in r.xrevrange(stream, count=1)]
     assert newest == [q.do("LIST", "ready", "COUNT", 1, "REV", "IDS")[1][0]]
-    q.do("ALTER", "EVENTSLEN", 4095)
-    q.do("MSEND", 20, *range(20))
-    assert r.xlen(stream) == 4095
+    q.do("ALTER", "EVENTSLEN", 9999)
+    for n in range(20):
+        q.do("MSEND", 1, n)
+        assert r.xlen(stream) == 9999
 
 
 def test_the_default_length(q):

@@ -7,7 +7,7 @@
 use crate::redis::stream::{Stream, Value};
 use crate::redis::{Context, Name, OwnedName};
 use dq_queue::family::slot_of_key;
-use dq_queue::transition::Transition;
+use dq_queue::transition::{Transition, DEFAULT_EVENTS_LEN};
 use dq_queue::Queue;
 use smallvec::SmallVec;
 
@@ -68,14 +68,12 @@ impl Entries {
     }
 }
 
-/// The number of entries from which on a long stream is trimmed several at a time.
-const LONG: u64 = 4096;
-
 /// How many of `len` entries a trim leaves of a stream that may have `most`. A trim costs more than
-/// all else that an event does, whether it removes one entry or some.
+/// all else that an event does, whether it removes one entry or some. So a stream that is as long as
+/// by default, or longer, is trimmed several entries at a time, and a shorter one exactly.
 fn left_by_trim(most: u64, len: u64) -> u64 {
     match most {
-        LONG.. => most.min(len - 32),
+        DEFAULT_EVENTS_LEN.. => most.min(len - 32),
         _ => most,
     }
 }
