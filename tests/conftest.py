@@ -5,9 +5,12 @@ import os
 
 import pytest
 
+from tests.harness import bytecode
 from tests.harness.server import Server, assert_clean, module_path
 from tests.harness.topology import Cluster, Pair
 from tests.harness.waiting import many_sockets
+
+bytecode.keep()
 
 _numbers = itertools.count()
 

@@ -10,8 +10,11 @@ sys.path.insert(0, str(PACKAGE / "src"))
 
 from dqueue_pytest import dq_client, dq_queue, dq_server, manual_queue  # noqa: E402, F401
 
+from tests.harness import bytecode  # noqa: E402
 from tests.harness.server import Server, module_path  # noqa: E402
 from tests.harness.topology import Cluster  # noqa: E402
+
+bytecode.keep()
 
 
 @pytest.fixture(scope="session")
