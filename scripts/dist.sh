@@ -17,7 +17,7 @@
 # scripts/client-archives.sh the clients.
 #
 # DQ_MODULE and DQ_CLI name a module and a terminal program that are already built. DIST names the output directory
-# (default: dist).
+# (default: dist). With COMPRESSION=1 gzip and xz pack soon and not well, for tests of the rest.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -181,7 +181,7 @@ build_tar() {
 # Packs the directory $work/NAME as dist/NAME.tar.gz.
 archive() {
     tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
-        -C "$work" -cf - "$1" | gzip -9n >"$DIST/$1.tar.gz"
+        -C "$work" -cf - "$1" | gzip "-${COMPRESSION:-9}n" >"$DIST/$1.tar.gz"
 }
 
 # Packs the debug symbols that strip_symbols has separated.
@@ -300,7 +300,7 @@ TEXT
     chmod 755 "$root/DEBIAN/postinst" "$root/DEBIAN/prerm"
     (cd "$root" && find usr lib -type f | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums)
     find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-    dpkg-deb --root-owner-group -Zxz --build "$root" "$DIST/${PACKAGE}_${VERSION}_$ARCH.deb" >/dev/null
+    dpkg-deb --root-owner-group -Zxz ${COMPRESSION:+"-z$COMPRESSION"} --build "$root" "$DIST/${PACKAGE}_${VERSION}_$ARCH.deb" >/dev/null
 }
 
 # Packs the programs for one processor.

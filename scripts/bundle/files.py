@@ -3,11 +3,15 @@
 import gzip
 import hashlib
 import io
+import os
 import tarfile
 import time
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+
+# As small as can be; tests of the rest save time with less.
+LEVEL = int(os.environ.get("COMPRESSION", 9))
 
 
 @dataclass
@@ -39,7 +43,7 @@ Files = dict[str, File]
 
 def write_tar(path: Path, files: Files, epoch: int) -> None:
     """Writes a tar.gz."""
-    with open(path, "wb") as out, gzip.GzipFile("", "wb", 9, out, mtime=0) as packed:
+    with open(path, "wb") as out, gzip.GzipFile("", "wb", LEVEL, out, mtime=0) as packed:
         with tarfile.open(mode="w", fileobj=packed, format=tarfile.USTAR_FORMAT) as archive:
             for name, file in sorted(files.items()):
                 info = tarfile.TarInfo(name)
@@ -51,7 +55,7 @@ def write_zip(path: Path, files: Files, epoch: int) -> None:
     """Writes a zip. Its files are in the order of `files`, because the last one of a wheel must be its RECORD."""
     # A zip knows no time before 1980.
     moment = time.gmtime(max(epoch, 315532800))[:6]
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
         for name, file in files.items():
             info = zipfile.ZipInfo(name, moment)
             info.compress_type = zipfile.ZIP_DEFLATED

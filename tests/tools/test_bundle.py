@@ -40,7 +40,7 @@ def run(*words, **options) -> str:
 def pack(programs, where):
     where.mkdir()
     options = ("--version", VERSION, "--epoch", EPOCH, "--dist", where)
-    run(sys.executable, "-m", "scripts.bundle", *options, f"amd64-glibc={programs}", cwd=ROOT)
+    run(sys.executable, "-m", "scripts.bundle", *options, f"amd64-glibc={programs}", cwd=ROOT, env={**os.environ, "COMPRESSION": "1"})
     return where
 
 
@@ -137,14 +137,15 @@ def test_the_record_of_the_wheel_names_every_file(dist):
 
 @pytest.mark.slow
 def test_pip_installs_the_wheel_and_the_program_finds_its_engine(dist, tmp_path):
-    run(sys.executable, "-m", "venv", tmp_path / "venv")
-    pip = (tmp_path / "venv/bin/python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-index")
-    run(*pip, dist / WHEEL)
+    # The pip of this environment works for the other one, too, so that it need not be installed there.
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
+    pip = (sys.executable, "-m", "pip", "--python", tmp_path / "venv/bin/python", "--disable-pip-version-check")
+    run(*pip, "install", "--quiet", "--no-index", dist / WHEEL)
     assert first_url(tmp_path / "venv/bin/dq").startswith("redis://127.0.0.1:")
     told = run(tmp_path / "venv/bin/python", "-c", "import dq_server; print(dq_server.program())", env=environment()).strip()
     assert told == str(tmp_path / "venv/bin/dq")
     assert run(tmp_path / "venv/bin/python", "-m", "dq_server", "--version", env=environment()).startswith("dq ")
-    assert "bin/dq" in run(tmp_path / "venv/bin/python", "-m", "pip", "show", "--files", "dq-server", env=environment())
+    assert "bin/dq" in run(*pip, "show", "--files", "dq-server", env=environment())
 
 
 NODE = """

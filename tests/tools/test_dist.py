@@ -28,7 +28,7 @@ def output(*command, **kwargs) -> str:
 
 
 def pack(where, **variables):
-    environment = {**os.environ, "DQ_MODULE": str(module_path()), "DIST": str(where), **variables}
+    environment = {**os.environ, "DQ_MODULE": str(module_path()), "DIST": str(where), "COMPRESSION": "1", **variables}
     output(ROOT / "scripts" / "dist.sh", env=environment)
     return where
 
