@@ -11,6 +11,7 @@ from tests.checker.history import Window, clock
 from tests.checker.run import end_state
 from tests.harness.server import Server, engine, wait_for
 from tests.harness.wire import Error
+from tests.torture.actors import GRACE
 from tests.torture.workload import ORDERS, PARTNERS
 
 # How long after a fault messages may be late, in ms.
@@ -64,6 +65,11 @@ class Target:
         self.windows, self.steps, self.disturbed, self.quiet, self.differences = [], [], [], [], []
         self.standstills = []
         self.extra_operations = 0
+
+    @property
+    def settings(self) -> dict:
+        """What all of its servers are started with."""
+        return {"dq.start-grace": GRACE, **self.conf}
 
     @property
     def ports(self) -> list:
@@ -180,7 +186,7 @@ class Alone(Target):
     conf = {"appendonly": "yes", "appendfsync": "always"}
 
     def make(self) -> Server:
-        return Server(auto_aof_rewrite_percentage=0, **self.conf)
+        return Server(auto_aof_rewrite_percentage=0, **self.settings)
 
     def open(self) -> None:
         self.server = self.make().start()

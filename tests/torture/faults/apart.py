@@ -27,7 +27,7 @@ class ClocksApart(Promotion):
     def open(self) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="dq-apart-")
         walls = [WallClock(Path(self.folder.name) / f"clock-{n}") for n in range(2)]
-        self.servers = [Rigged(env=wall.env, **self.conf) for wall in walls]
+        self.servers = [Rigged(env=wall.env, **self.settings) for wall in walls]
         self.walls = dict(zip(self.servers, walls))
         for server in self.servers:
             server.start()

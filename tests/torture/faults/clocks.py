@@ -19,7 +19,7 @@ class ClockSteps(Alone):
     def make(self) -> Rigged:
         self.folder = tempfile.TemporaryDirectory(prefix="dq-clock-")
         self.wall = WallClock(Path(self.folder.name) / "offset")
-        return Rigged(env=self.wall.env, **self.conf)
+        return Rigged(env=self.wall.env, **self.settings)
 
     def inject(self) -> None:
         ms = self.rng.choice(STEPS_MS) * self.rng.choice((1, -1))

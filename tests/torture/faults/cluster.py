@@ -9,9 +9,10 @@ class SlotMigration(Target):
     """The whole queue is moved by MIGRATE; clients follow by MOVED and ASK."""
 
     pause = 1.5
+    conf = {"appendonly": "yes"}
 
     def open(self) -> None:
-        self.cluster = Cluster(appendonly="yes").start()
+        self.cluster = Cluster(**self.settings).start()
         self.slot = self.cluster.slot(self.key)
         self.owner = self.cluster.owner(self.key)
 

@@ -24,7 +24,7 @@ class PowerLoss(Alone):
     def make(self) -> Rigged:
         self.folder = tempfile.TemporaryDirectory(prefix="dq-power-")
         self.power = Power(Path(self.folder.name) / "table")
-        return Rigged(env=self.power.env, auto_aof_rewrite_percentage=0, **self.conf)
+        return Rigged(env=self.power.env, auto_aof_rewrite_percentage=0, **self.settings)
 
     def created(self) -> None:
         """The queues themselves are to outlive the first failure."""
@@ -73,7 +73,7 @@ class DiskFull(Alone):
     conf = {"appendonly": "yes", "appendfsync": "everysec"}
 
     def make(self) -> Rigged:
-        server = Rigged(auto_aof_rewrite_percentage=0, before=_ignore_file_limit, **self.conf)
+        server = Rigged(auto_aof_rewrite_percentage=0, before=_ignore_file_limit, **self.settings)
         self.mounted = os.geteuid() == 0 and _mount(server.dir)
         return server
 

@@ -29,7 +29,7 @@ class OverNodes(Target):
         self.partitions = PARTITIONS
 
     def open(self) -> None:
-        self.cluster = Cluster(nodes=3, replicas=self.replicas, **self.conf).start()
+        self.cluster = Cluster(nodes=3, replicas=self.replicas, **self.settings).start()
 
     @property
     def ports(self) -> list:
@@ -158,7 +158,7 @@ class CutOff(Killed):
 
     def open(self) -> None:
         self.bus = Bus()
-        self.cluster = Cluster(nodes=3, replicas=self.replicas, bus=self.bus, **self.conf).start()
+        self.cluster = Cluster(nodes=3, replicas=self.replicas, bus=self.bus, **self.settings).start()
 
     def strike(self, primary: Server) -> None:
         self.bus.cut_off(primary.conf)

@@ -14,7 +14,7 @@ class Replicated(Target):
     conf = {"appendonly": "yes", "appendfsync": "everysec"}
 
     def open(self) -> None:
-        self.servers = [Server(**self.conf).start() for _ in range(2)]
+        self.servers = [Server(**self.settings).start() for _ in range(2)]
         self.first, self.second = self.servers
         self.second.client().execute_command("REPLICAOF", "127.0.0.1", self.first.port)
         wait_link(self.first, self.second)
