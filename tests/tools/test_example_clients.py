@@ -94,6 +94,10 @@ class Program:
         self.queue = queue
         self.command = PROGRAMS[name][0]()
 
+    @property
+    def title(self):
+        return f"{self.name}-resp{self.resp}"
+
     def start(self, role, port, *words, lease_ms=30_000):
         """Starts it in a process group of its own; its output can be read while it runs."""
         command = [*self.command, role, f"redis://127.0.0.1:{port}", self.queue, *words]
@@ -161,7 +165,33 @@ def order(name, work_ms, **fields):
 
 def closed(q):
     """Which orders are closed, and with which receipt."""
-    return {name.decode(): int(score) for name, score in q.client.zrange("orders:closed", 0, -1, withscores=True)}
+    return {name.decode(): int(score) for name, score in q.client.zrange(f"{q.key}:closed", 0, -1, withscores=True)}
+
+
+def everyone():
+    """All programs that can run here, each with a queue of its own, for tests in which the same time goes by for all."""
+    programs = []
+    for name, resp in EACH:
+        try:
+            programs.append(Program(name, resp, queue=f"orders:{name}:{resp}"))
+        except pytest.skip.Exception:
+            continue  # the other tests tell which
+    return programs
+
+
+@contextmanager
+def all_working(server, programs, **kwargs):
+    """The workers of all of them: (program, its queue, its process)."""
+    with ExitStack() as stack:
+        processes = [stack.enter_context(program.working(server.port, **kwargs)) for program in programs]
+        yield [(program, Queue(server.client(), program.queue), process) for program, process in zip(programs, processes)]
+
+
+def all_stopped(working):
+    """SIGTERM to all; the remaining lines of each, by its name."""
+    for _, _, process in working:
+        process.terminate()
+    return {program.title: ended(process) for program, _, process in working}
 
 
 @each
@@ -212,12 +242,7 @@ def test_a_worker_handles_retries_and_rejects_messages(program, q, server):
 @pytest.mark.slow
 def test_a_client_that_waits_long_reports_no_error(server):
     """All programs at once, with nothing to do for longer than their socket timeout: none gives up on a reply."""
-    programs = []
-    for name, resp in EACH:
-        try:
-            programs.append(Program(name, resp, queue=f"orders:{name}:{resp}"))
-        except pytest.skip.Exception:
-            continue  # the other tests tell which
+    programs = everyone()
     client = server.client()
 
     def waiting():
@@ -228,8 +253,7 @@ def test_a_client_that_waits_long_reports_no_error(server):
     def whole(connections):
         return connections if len(connections) == len(programs) else None
 
-    with ExitStack() as stack:
-        processes = [stack.enter_context(program.working(server.port)) for program in programs]
+    with all_working(server, programs) as working:
         before = wait_for(lambda: whole(waiting()), 20, "all workers")
         assert sorted(before.values()) == sorted(str(program.resp) for program in programs)
         time.sleep(5.5)
@@ -240,60 +264,79 @@ def test_a_client_that_waits_long_reports_no_error(server):
         for program in programs:
             client.execute_command("DQ.SEND", program.queue, order("last", 0), "ID", "close:last")
         wait_for(lambda: all(client.exists(f"{program.queue}:closed") for program in programs), 20, "all work")
-        for process in processes:
-            process.terminate()
-        said = {f"{one.name}-resp{one.resp}": ended(process) for one, process in zip(programs, processes)}
+        said = all_stopped(working)
     assert said == {name: ["done close:last attempt 1"] for name in said}
 
 
 @pytest.mark.slow
-@each
-def test_a_worker_keeps_long_leases_and_stops_on_sigterm(program, q, server):
-    q.do("CREATE", "DEDUP", 60_000)
-    q.send(order("long", 6400), "ID", "close:long")
-    for n in range(3):
-        q.send(order(f"endless-{n}", 60_000), "ID", f"close:endless-{n}")
-    with program.working(server.port, lease_ms=3000) as process:
-        # Heartbeats keep the lease for twice its length.
-        wait_for(lambda: "long" in closed(q), 20)
-        assert q.state("close:endless-0") in ("running", "ready")
-        wait_for(lambda: q.state("close:endless-0") == "running")
-        assert q.info()["timeouts"] == 0
-        lines = stopped(process)
-    assert "done close:long attempt 1" in lines
-    assert any(line.startswith("gave back") and "close:endless-0" in line for line in lines)
-    info = q.info()
-    assert (info["timeouts"], info["acked"], info["running"], info["ready"]) == (0, 1, 0, 3)
-    assert [(m.id, m.attempt) for m in q.fetch("COUNT", 3)] == [(b"close:endless-%d" % n, 1) for n in range(3)]
+def test_a_worker_keeps_long_leases_and_stops_on_sigterm(server):
+    with all_working(server, everyone(), lease_ms=3000) as working:
+        for program, q, _ in working:
+            q.do("CREATE", "DEDUP", 60_000)
+            q.do("PAUSE")
+            q.send(order("long", 6400), "ID", "close:long")
+            for n in range(3):
+                q.send(order(f"endless-{n}", 60_000), "ID", f"close:endless-{n}")
+        for _, q, _ in working:
+            q.do("RESUME")
+        busy = list(working)
+
+        def all_told_to_stop():
+            # Each as soon as it has done the long work: the ack of that waits for the next FETCH, or for the stop.
+            for one in busy[:]:
+                program, q, process = one
+                if "long" in closed(q) and q.state("close:endless-0") == "running":
+                    # Heartbeats have kept the lease for twice its length.
+                    assert q.info()["timeouts"] == 0, program.title
+                    process.terminate()
+                    busy.remove(one)
+            return not busy
+
+        wait_for(all_told_to_stop, 40, "the long work")
+        said = {program.title: ended(process) for program, _, process in working}
+    for program, q, _ in working:
+        lines = said[program.title]
+        assert "done close:long attempt 1" in lines, program.title
+        assert any(line.startswith("gave back") and "close:endless-0" in line for line in lines), program.title
+        info = q.info()
+        counts = (info["timeouts"], info["acked"], info["running"], info["ready"])
+        assert counts == (0, 1, 0, 3), program.title
+        endless = [(b"close:endless-%d" % n, 1) for n in range(3)]
+        assert [(m.id, m.attempt) for m in q.fetch("COUNT", 3)] == endless, program.title
 
 
 @pytest.mark.slow
-@each
-def test_a_frozen_worker_cannot_finish_a_message_of_another(program, q, server):
-    q.do("CREATE", "DEDUP", 60_000)
-    q.send(order("order-1", 1500), "ID", "close:order-1")
-    with program.working(server.port, lease_ms=600) as process:
-        wait_for(lambda: q.state("close:order-1") == "running")
-        os.killpg(process.pid, signal.SIGSTOP)
-        wait_for(lambda: q.state("close:order-1") == "ready")
-        successor = q.one()
-        assert successor.attempt == 2
-        q.client.zadd("orders:closed", {"order-1": successor.receipt}, gt=True)
-        assert q.ack(successor.receipt) == 1
-        os.killpg(process.pid, signal.SIGCONT)
-        for line in process.stdout:
-            if "close:order-1" in line:
-                break
-        assert line == "fenced close:order-1 attempt 1\n"
-        stopped(process)
-    assert closed(q) == {"order-1": successor.receipt}
-    assert q.info()["acked"] == 1
+def test_a_frozen_worker_cannot_finish_a_message_of_another(server):
+    with all_working(server, everyone(), lease_ms=600) as working:
+        for program, q, process in working:
+            q.do("CREATE", "DEDUP", 60_000)
+            q.send(order("order-1", 1500), "ID", "close:order-1")
+            wait_for(lambda q=q: q.state("close:order-1") == "running", 20, f"the work of {program.title}")
+            os.killpg(process.pid, signal.SIGSTOP)
+        successors = {}
+        for program, q, process in working:
+            wait_for(lambda q=q: q.state("close:order-1") == "ready", 10, f"the end of the lease of {program.title}")
+            successors[program.title] = successor = q.one()
+            assert successor.attempt == 2
+            q.client.zadd(f"{q.key}:closed", {"order-1": successor.receipt}, gt=True)
+            assert q.ack(successor.receipt) == 1
+            os.killpg(process.pid, signal.SIGCONT)
+        for program, _, process in working:
+            for line in process.stdout:
+                if "close:order-1" in line:
+                    break
+            assert line == "fenced close:order-1 attempt 1\n", program.title
+        all_stopped(working)
+    for program, q, _ in working:
+        assert closed(q) == {"order-1": successors[program.title].receipt}, program.title
+        assert q.info()["acked"] == 1, program.title
 
 
 @pytest.mark.slow
 @each
 def test_producer_and_worker_continue_after_a_crash_of_the_server(program, make_server):
-    server = make_server(appendonly="yes", appendfsync="always")
+    # What it delivered to a worker that did not hear of it comes again after a lease.
+    server = make_server(appendonly="yes", appendfsync="always", **{"dq.start-grace": 1000})
     Queue(server.client(), "orders").do("CREATE", "RETRIES", 9, "DEDUP", 60_000)
     with program.working(server.port, lease_ms=1000) as process:
         producer = program.start("send", server.port, 40, 30)
