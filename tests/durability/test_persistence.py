@@ -53,6 +53,8 @@ def cycle_rewrite(server):
     server.restart(crash=True)
 
 
+# Longer than the leases that are to end soon.
+GRACE = 2000
 AOF = {"appendonly": "yes", "appendfsync": "always"}
 CYCLES = {
     "debug-reload": ({}, cycle_reload),
@@ -70,7 +72,7 @@ CYCLES = {
 def cycle(request, make_server):
     """A server, and a function that makes it load its data again."""
     conf, turn = CYCLES[request.param]
-    server = make_server(**conf)
+    server = make_server(**conf, **{"dq.start-grace": GRACE})
     return server, lambda: turn(server)
 
 
@@ -132,7 +134,7 @@ def test_time_goes_on_after_loading(cycle):
         w.send("DQ.FETCH", "q", "BLOCK", 0, "LEASE", 60_000)
         server.wait_blocked(n)
     # dq.start-grace: the lease lasts at least so long after the load.
-    until, latest = max(until, back), max(until, back + 5000)
+    until, latest = max(until, back), max(until, back + GRACE)
     for w, payload, at, latest in zip(waiters, (b"soon", b"later", b"leased"), (0, due, until), (0, due, latest)):
         [m] = msgs(w.recv(40))
         assert m.payload == payload
