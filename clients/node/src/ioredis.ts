@@ -6,9 +6,9 @@ import { connected, type Link, type Server, type ServerNode } from './adapter.js
 import { slot } from './routing.js';
 import type { Word } from './words.js';
 
-/** What is needed of `Redis` of ioredis. */
+/** What is needed of `Redis` of ioredis. Words are in an array, because a call of JavaScript has no room for very many. */
 interface Redis {
-  callBuffer(command: Word, ...words: Word[]): Promise<unknown>;
+  callBuffer(command: Word, words: readonly Word[]): Promise<unknown>;
   duplicate(override: object): Redis;
   connect(): Promise<void>;
   disconnect(): void;
@@ -21,7 +21,7 @@ interface Cluster {
   isCluster: true;
   status: string;
   slots: string[][];
-  callBuffer(command: Word, ...words: Word[]): Promise<unknown>;
+  callBuffer(command: Word, words: readonly Word[]): Promise<unknown>;
   nodes(role: 'master'): Redis[];
   refreshSlotsCache(done: (error?: Error | null) => void): void;
   once(event: 'ready', listener: () => void): unknown;
@@ -55,7 +55,7 @@ async function linkTo(redis: Redis, signal: AbortSignal): Promise<Link> {
   own.on('error', () => {});
   await connected(() => own.connect(), () => own.disconnect(), signal);
   return {
-    send: ([command, ...words]) => own.callBuffer(command!, ...words),
+    send: ([command, ...words]) => own.callBuffer(command!, words),
     close: () => own.disconnect(),
   };
 }
@@ -69,7 +69,7 @@ class SingleServer implements Server, ServerNode {
   }
 
   send([command, ...words]: readonly Word[]): Promise<unknown> {
-    return this.redis.callBuffer(command!, ...words);
+    return this.redis.callBuffer(command!, words);
   }
 
   link(signal: AbortSignal): Promise<Link> {
@@ -99,13 +99,13 @@ class ClusterServer implements Server {
     const owner = this.#owner(key);
     if (owner) {
       try {
-        return await owner.callBuffer(command!, ...words);
+        return await owner.callBuffer(command!, words);
       } catch (error) {
         // Nothing was done. The cluster's own routing follows the redirection, and learns from it.
         if (!/^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN)\b/.test((error as Error).message)) throw error;
       }
     }
-    return this.cluster.callBuffer(command!, ...words);
+    return this.cluster.callBuffer(command!, words);
   }
 
   async nodeOf(key: string): Promise<ServerNode> {

@@ -25,8 +25,8 @@ export function bull(name, run, { to = connection, factory = createDqBackend() }
     const queueName = newBullName();
     const queue = keep(new Queue(queueName, { connection: to }, factory));
     const worker = (processor, options) => keep(new Worker(queueName, processor, { connection: to, ...options }, factory));
-    const events = async () => {
-      const one = keep(new QueueEvents(queueName, { connection: to }, factory));
+    const events = async (options) => {
+      const one = keep(new QueueEvents(queueName, { connection: to, ...options }, factory));
       await one.waitUntilReady();
       return one;
     };

@@ -245,7 +245,7 @@ test('a result that the server refuses makes its message dead, and the worker go
     const own = duplicate(options);
     const call = own.callBuffer.bind(own);
     const refusal = Object.assign(new Error('ERR no such results'), { constructor: { name: 'ReplyError' } });
-    own.callBuffer = (...words) => (words.includes('RESULTS') ? Promise.reject(refusal) : call(...words));
+    own.callBuffer = (...words) => (words.flat().includes('RESULTS') ? Promise.reject(refusal) : call(...words));
     return own;
   };
   const worker = quick(new Queue(limited, queue.key), async ({ text }) => {

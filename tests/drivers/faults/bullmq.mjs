@@ -18,7 +18,7 @@ const options = { connection: { url: FAULTS_URL }, concurrency: 2, lockDuration:
 const worker = new Worker('work', handle, options, createDqBackend());
 worker.on('error', (error) => console.error(error.message));
 process.once('SIGTERM', async () => {
-  // Without its server, BullMQ waits for as long as that is away.
+  // Without its server, a worker waits for the acks of its jobs for as long as their locks hold.
   await Promise.race([worker.close(), sleep(3000)]);
   process.exit();
 });

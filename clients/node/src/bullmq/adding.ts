@@ -9,10 +9,13 @@ import { dueWords, lineOf, payloadOf, sendWords } from './job.js';
 import { joining } from './late.js';
 import type { Making } from './making.js';
 import type { Numbers } from './numbers.js';
-import type { Place } from './place.js';
+import { MOST_STEPS, type Place } from './place.js';
 
-/** Jobs that are sent in one step. */
-const MOST = 500;
+/** The most bytes of jobs that are sent in one step, if they are not one job. */
+const MOST_BYTES = 8 * 1024 * 1024;
+
+/** Where a command has its payload. */
+const PAYLOAD = 2;
 
 export interface Entry {
   job: JobJson;
@@ -104,15 +107,29 @@ export class Adding {
     }
     for (const { job } of entries) await this.#line(job);
     const fresh = await this.numbers.take(entries.filter(({ jobId }) => !jobId).length);
-    const ids = entries.map(({ jobId }) => jobId || fresh.shift()!);
-    const words = entries.map(({ job, jobId }, at) => this.#send(job, ids[at]!, jobId));
-    for (let at = 0; at < words.length; at += MOST) {
-      const replies = await this.place.together(words.slice(at, at + MOST));
+    let used = 0;
+    const ids = entries.map(({ jobId }) => jobId || fresh[used++]!);
+    for (let at = 0; at < ids.length; ) {
+      const step = this.#step(entries, ids, at);
+      const replies = await this.place.together(step);
       for (const [nth, reply] of replies.entries()) {
         if (reply === null) await this.making.publish('duplicated', 'jobId', ids[at + nth]!);
       }
+      at += step.length;
     }
     return ids;
+  }
+
+  /** The commands of one step, from an entry on. */
+  #step(entries: readonly Entry[], ids: readonly string[], from: number): Word[][] {
+    const step: Word[][] = [];
+    for (let at = from, bytes = 0; at < ids.length && step.length < MOST_STEPS; at++) {
+      const words = this.#send(entries[at]!.job, ids[at]!, entries[at]!.jobId);
+      bytes += words[PAYLOAD]!.length;
+      if (step.length && bytes > MOST_BYTES) break;
+      step.push(words);
+    }
+    return step;
   }
 
   async #line(job: JobJson): Promise<void> {

@@ -4,7 +4,7 @@ import type { JobJson } from 'bullmq';
 
 import type { Word } from '../words.js';
 import { OTHER_PARENT, failure } from './failure.js';
-import { type Seen, jobSeen, payloadOf, seen, sendWords } from './job.js';
+import { jobSeen, seen, sentAnew } from './job.js';
 import { lateKey } from './late.js';
 import { type Place, callAt } from './place.js';
 
@@ -19,20 +19,11 @@ export async function adopt(place: Place, id: string, job: JobJson): Promise<voi
   const commands: Word[][] = [['SADD', lateKey(parentKey), `${place.key}\n${id}`]];
   if (found.state === 'finished') {
     const parent = seen(await callAt(place.server, key, 'DQ.GET', key, parentId));
-    if (parent?.children) commands.push(sentAnew(key, parent, jobSeen(parent), parent.children.total - 1));
+    if (parent?.children) commands.push(sentAnew(key, parent, jobSeen(parent), { children: parent.children.total - 1 }));
   } else if (known.parentKey === undefined && found.state !== 'running' && found.state !== 'dead') {
-    commands.push(sentAnew(place.key, found, { ...known, parent: job.parent, parentKey }, found.children?.total ?? 0));
+    commands.push(sentAnew(place.key, found, { ...known, parent: job.parent, parentKey }));
   } else {
     throw failure(OTHER_PARENT, parentKey, 'addJob');
   }
   await place.together(commands, [place.key, key, lateKey(parentKey)]);
-}
-
-function sentAnew(key: string, found: Seen, job: JobJson, children: number): Word[] {
-  const left = found.state === 'delayed' || found.state === 'retry' ? Math.max(0, found.dueAt - Date.now()) : 0;
-  return [
-    'DQ.SEND', key, payloadOf(job), 'ID', found.id, 'REPLACE', ...sendWords(job),
-    ...(left > 0 ? ['DELAY', String(Math.ceil(left))] : []),
-    ...(children > 0 ? ['CHILDREN', String(children)] : []),
-  ];
 }

@@ -23,6 +23,12 @@ import { Settings } from './settings.js';
 import { Waiting } from './waiting.js';
 import { Working } from './working.js';
 
+/** Milliseconds for which a worker that stops and has no job waits for a silent server. */
+const STOPPING = 2000;
+
+/** The same for one that is closed by force. */
+const FORCED = 250;
+
 /** The connection of a backend, and what the backend is for. */
 export interface Use {
   client: RedisClient;
@@ -32,6 +38,8 @@ export interface Use {
   blocking: boolean;
   /** It is a worker's. */
   working: boolean;
+  /** How many jobs its worker runs at once, now. */
+  concurrency: () => number;
   /** It belongs to another backend, which tells what happens to the client. */
   sibling?: boolean;
 }
@@ -62,18 +70,18 @@ export class Base extends EventEmitter {
   ) {
     super();
     const options = opts as Partial<WorkerOptions>;
-    const closed = () => this.closing !== undefined && this.working.closed;
+    const closed = () => this.working.closed;
     this.making = new Making(place);
     this.leases = new Leases(place);
     this.waiting = new Waiting(place, this.clientName(options.name ? `:w:${options.name}` : ''));
-    this.working = new Working(place, this.making, this.leases, new Fetching(place, new Ahead(place), closed), this.waiting, new Late(place), options);
+    this.working = new Working(place, this.making, this.leases, new Fetching(place, new Ahead(place), closed), this.waiting, new Late(place), options, use.concurrency);
     this.adding = new Adding(place, this.making, new Numbers(place));
     this.changing = new Changing(place, this.making, this.leases, () => this.working.lease);
     this.looking = new Looking(place, this.making);
     this.schedulers = new Schedulers(place, this.adding, () => this.removing);
-    this.removing = new Removing(place, this.making, (found) => this.schedulers.has(found));
-    this.flows = new Flows(place);
     this.settings = new Settings(place, this.making);
+    this.removing = new Removing(place, this.making, (found) => this.schedulers.has(found), () => this.settings.noLimits());
+    this.flows = new Flows(place);
     this.events = new Events(place, this.making, async (id) => (await this.looking.job(id))?.failedReason ?? '');
     if (!use.sibling) this.#listen(1);
   }
@@ -111,12 +119,13 @@ export class Base extends EventEmitter {
     this.emit('ready');
   }
 
-  close(): Promise<void> {
-    return (this.closing ??= this.#close());
+  /** With `force` the worker has jobs that run, and nothing waits for them. */
+  close(force = false): Promise<void> {
+    return (this.closing ??= this.#close(force));
   }
 
-  async #close(): Promise<void> {
-    await this.waiting.stop();
+  async #close(force: boolean): Promise<void> {
+    await this.#stop(force ? FORCED : this.#patience);
     await this.working.close();
     await this.disconnect();
     this.place.clock?.stop();
@@ -135,11 +144,23 @@ export class Base extends EventEmitter {
   }
 
   async disconnectBlocking(): Promise<void> {
-    await this.waiting.stop();
+    await this.#stop(this.#patience);
   }
 
   async reconnectBlocking(): Promise<void> {
+    this.place.bound?.go();
     this.waiting.go();
+  }
+
+  /** Takes no more jobs. From now on a server may be silent for so many ms. */
+  async #stop(ms: number): Promise<void> {
+    this.place.bound?.begin(ms);
+    await this.waiting.stop(Math.min(ms, STOPPING));
+  }
+
+  /** The ack of a job matters for as long as its lease lasts. */
+  get #patience(): number {
+    return this.leases.count > 0 ? this.working.lease : STOPPING;
   }
 
   /** The client of Redis, for dashboards that show its INFO. */

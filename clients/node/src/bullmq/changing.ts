@@ -3,14 +3,21 @@
 import { list, text } from '../replies.js';
 import type { Word } from '../words.js';
 import { MISSING, NOT_IN_STATE, NO_PARENT, failure, lacking } from './failure.js';
-import { type Gathered, type Seen, gathered, jobSeen, lineOf, payloadOf, seen, sendWords, stateOf, stored, written } from './job.js';
+import { type Gathered, type Seen, gathered, gathering, jobSeen, lineOf, seen, sentAnew, stateOf, stored, written } from './job.js';
 import { lateKey } from './late.js';
 import type { Leases } from './leases.js';
 import type { Making } from './making.js';
-import { type Place, callAt } from './place.js';
+import { MOST_STEPS, type Place, callAt } from './place.js';
 
 /** How long the rows of a job's log are kept after the last one, in ms: a week. The server prunes jobs without telling. */
 const LOG_KEPT = String(7 * 86_400_000);
+
+/** Writes what a job has gathered, if there is room for it. */
+function noteFor(id: string, command: string, more: Gathered): string {
+  const note = gathering(more);
+  if (note === undefined) throw lacking(`the data and the progress of job ${id} are longer than a note, while it runs. ${command}`);
+  return note;
+}
 
 export class Changing {
   constructor(
@@ -41,9 +48,11 @@ export class Changing {
     const held = this.leases.held(id);
     if (held) {
       const more: Gathered = { ...held.gathered, ...what, v: held.gathered.v + 1 };
-      const touched = await this.place.dq('TOUCH', String(this.lease()), held.receipt, 'NOTE', JSON.stringify(more));
+      const note = noteFor(id, command, more);
+      // A processor may change two things at once.
+      held.gathered = more;
+      const touched = await this.place.dq('TOUCH', String(this.lease()), held.receipt, 'NOTE', note);
       if (Number(touched) === 1) {
-        held.gathered = more;
         held.until = Math.max(held.until, Date.now() + this.lease() - 1000);
         return;
       }
@@ -54,7 +63,7 @@ export class Changing {
     const known = gathered(first, found.note);
     const more: Gathered = { ...known, ...what, v: known.v + 1 };
     if (found.state === 'running') {
-      const touched = await this.place.dq('TOUCH', String(this.lease()), String(found.receipt), 'NOTE', JSON.stringify(more));
+      const touched = await this.place.dq('TOUCH', String(this.lease()), String(found.receipt), 'NOTE', noteFor(id, command, more));
       if (Number(touched) === 1) return;
     } else if (found.state !== 'finished' && found.state !== 'dead') {
       const { data, ...rest } = more;
@@ -83,21 +92,20 @@ export class Changing {
     job.opts = { ...job.opts, ...opts };
     const group = lineOf(job.opts);
     if (group) await this.making.line(group);
-    const left = opts.delay ?? (found.state === 'delayed' || found.state === 'retry' ? Math.max(0, found.dueAt - Date.now()) : 0);
-    await this.place.dq('SEND', payloadOf(job), 'ID', found.id, 'REPLACE', ...sendWords(job, opts.lifo), ...(left > 0 ? ['DELAY', String(Math.ceil(left))] : []));
+    await this.place.call(...sentAnew(this.place.key, found, job, { first: opts.lifo, delay: opts.delay }));
   }
 
   /** Sends a child anew that waits, without its parent: so it has ended for that. */
   async leaveParent(id: string, parentKey: string): Promise<boolean> {
     const found = await this.#get(id, 'removeChildDependency');
     const first = stored(found.payload);
-    if (first.parentKey === undefined || first.parentKey !== parentKey) return false;
-    const key = parentKey.slice(0, parentKey.lastIndexOf(':'));
-    const parent = seen(await callAt(this.place.server, key, 'DQ.GET', key, parentKey.slice(key.length + 1)));
+    if (!first.parent || first.parentKey !== parentKey) return false;
+    const { queueKey: key, id: parentId = '' } = first.parent!;
+    const parent = seen(await callAt(this.place.server, key, 'DQ.GET', key, parentId));
     if (!parent) throw failure(NO_PARENT, parentKey, 'removeChildDependency');
     if (found.state === 'running') throw lacking(`job ${id} runs, and stays the child of its parent. removeChildDependency`);
     const { parent: _, parentKey: __, ...job } = jobSeen(found);
-    await this.place.dq('SEND', payloadOf(job), 'ID', id, 'REPLACE', ...sendWords(job));
+    await this.place.call(...sentAnew(this.place.key, found, job));
     await this.place.call('SREM', lateKey(parentKey), `${this.place.key}\n${id}`);
     return true;
   }
@@ -111,13 +119,17 @@ export class Changing {
 
   /** Makes up to `count` delayed jobs due. Returns 1 if there are more. */
   async promoteAll(count = 1000): Promise<number> {
-    const ids: string[] = [];
+    let done = 0;
     for (const state of ['delayed', 'retry']) {
-      if (ids.length < count) ids.push(...list(list(await this.place.dq('LIST', state, 'COUNT', String(Math.min(10_000, count - ids.length)), 'IDS'))[1]).map(text));
+      while (done < count) {
+        const some = String(Math.min(MOST_STEPS, count - done));
+        const ids = list(list(await this.place.dq('LIST', state, 'COUNT', some, 'IDS'))[1]).map(text);
+        if (!ids.length) break;
+        await this.place.together(ids.map((id) => ['DQ.RESCHEDULE', this.place.key, id, 'DELAY', '0']));
+        done += ids.length;
+      }
     }
-    const commands: Word[][] = ids.map((id) => ['DQ.RESCHEDULE', this.place.key, id, 'DELAY', '0']);
-    await this.place.together(commands);
-    return ids.length === count ? 1 : 0;
+    return done === count ? 1 : 0;
   }
 
   async addLog(id: string, row: string, keep = 0): Promise<number> {

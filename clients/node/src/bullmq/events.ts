@@ -9,6 +9,7 @@ import type { Word } from '../words.js';
 import { type Seen, jobSeen, seen, stored } from './job.js';
 import type { Making } from './making.js';
 import type { Place } from './place.js';
+import { named } from './waiting.js';
 
 /** An entry of a stream: its id, and fields and values in a row. */
 export type Entry = [id: string, fields: string[]];
@@ -25,6 +26,8 @@ export class Events {
   #closed = false;
   #cut = new AbortController();
   #name = '';
+  /** The last entry that was read. */
+  #read: string | undefined;
   /** Jobs that were released and are not ready yet. */
   readonly #released = new Set<string>();
   /** Jobs that a worker has given back, or lost. */
@@ -45,7 +48,7 @@ export class Events {
 
   async #open(): Promise<Connection> {
     const connection = await Connection.to(await this.place.server.nodeOf(this.place.key), this.#cut.signal);
-    if (this.#name) await connection.call(['CLIENT', 'SETNAME', this.#name]);
+    if (this.#name) await named(connection, this.#name);
     if (this.#closed) connection.close();
     return (this.#connection = connection);
   }
@@ -58,13 +61,14 @@ export class Events {
 
   async name(name: string): Promise<void> {
     this.#name = name;
-    if (this.#connection?.usable) await this.#connection.call(['CLIENT', 'SETNAME', name]);
+    if (this.#connection?.usable) await named(this.#connection, name);
   }
 
   /** Reads the next events behind an id, waiting up to `ms` for one. */
   async read(id: string, ms: number): Promise<[string, Entry[]][] | null> {
     await this.making.tell();
-    let from = id === '$' ? await this.#last() : id;
+    // What is added between two reads is read by the second one.
+    let from = id === '$' ? (this.#read ??= await this.#last()) : id;
     const end = performance.now() + ms;
     for (const pause of pauses()) {
       if (this.#closed) return null;
@@ -72,9 +76,12 @@ export class Events {
         const left = Math.max(1, Math.round(end - performance.now()));
         const entries = await this.#next(from, left);
         const told = await this.#told(entries);
+        from = this.#read = entries.at(-1)?.[0] ?? from;
         if (told.length) return [[this.place.of('events'), told]];
-        if (performance.now() >= end) return null;
-        from = entries.at(-1)?.[0] ?? from;
+        if (performance.now() < end) continue;
+        // The queue may have been deleted, and with it the option that tells events.
+        await this.making.refresh();
+        return null;
       } catch (error) {
         if (this.#closed) return null;
         if (!isTransient(error)) throw error;

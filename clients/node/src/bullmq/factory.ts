@@ -1,10 +1,11 @@
 /** Makes backends for BullMQ. */
 
-import type { BackendFactory, QueueBaseOptions } from 'bullmq';
+import type { BackendFactory, QueueBaseOptions, WorkerOptions } from 'bullmq';
 
 import type { RedisClient } from '../adapter.js';
 import { serverOf } from '../connection.js';
 import { DqQueueBackend } from './backend.js';
+import { Bound } from './bound.js';
 import { Place } from './place.js';
 
 export interface DqBackendOptions {
@@ -31,12 +32,19 @@ interface Client {
  * argument of the constructors.
  */
 export function createDqBackend(options: DqBackendOptions = {}): BackendFactory<DqQueueBackend> {
-  return (name, opts, { blocking = false, withBlockingConnection = false } = {}) => {
+  return function (this: unknown, name, opts, { blocking = false, withBlockingConnection: working = false } = {}) {
     const { client, close } = clientOf(options.connection ?? opts.connection);
     const server = serverOf(client);
-    if (server.prefix) throw new TypeError('BullMQ: keyPrefix of ioredis is not supported, use the option prefix instead');
+    if (server.prefix) {
+      close();
+      throw new TypeError('BullMQ: keyPrefix of ioredis is not supported, use the option prefix instead');
+    }
     const prefix = (opts as { prefix?: string }).prefix ?? options.prefix ?? 'bull';
-    return new DqQueueBackend(new Place(server, prefix, name, options.clock === 'process'), opts as QueueBaseOptions<unknown>, { client, close, blocking, working: withBlockingConnection });
+    const place = new Place(server, prefix, name, options.clock === 'process', working ? new Bound() : undefined);
+    // BullMQ calls this as a method of the worker, whose concurrency may change. Its options have the first one.
+    const worker = this as { concurrency?: number } | undefined;
+    const concurrency = () => worker?.concurrency ?? (opts as Partial<WorkerOptions>).concurrency ?? 1;
+    return new DqQueueBackend(place, opts as QueueBaseOptions<unknown>, { client, close, blocking, working, concurrency });
   };
 }
 

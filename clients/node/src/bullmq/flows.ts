@@ -122,9 +122,9 @@ export class Flows {
       else if (child.state !== 'cancelled') kinds.unprocessed.push(entry);
     }
     const known = new Set(kinds.processed.map(([name]) => name));
-    for (const [name, result] of Object.entries(texts(await this.place.call('HGETALL', resultsKey(this.place.of(id)))))) {
-      const at = name.lastIndexOf(':');
-      if (!known.has(name)) kinds.processed.push([name, { key: name.slice(0, at), id: name.slice(at + 1), state: 'finished', result, error: null }]);
+    for (const [both, result] of Object.entries(texts(await this.place.call('HGETALL', resultsKey(this.place.of(id)))))) {
+      const [key = '', of = ''] = both.split('\n');
+      if (!known.has(`${key}:${of}`)) kinds.processed.push([`${key}:${of}`, { key, id: of, state: 'finished', result, error: null }]);
     }
     return kinds;
   }

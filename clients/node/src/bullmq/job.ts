@@ -115,6 +115,36 @@ export function stored(payload: Buffer | string): Stored {
   }
 }
 
+/** The most bytes of a note and of an error. */
+const MOST_TEXT = 64 * 1024;
+/** What a note keeps free for the end of a run: a stack trace, a wait, metadata. */
+const SPARE = 4 * 1024;
+
+/** Writes what a run has gathered. The oldest stack traces are left out if there is no room for them, and the last one is cut. */
+export function noteOf(more: Gathered, room = MOST_TEXT): string {
+  let note = JSON.stringify(more);
+  if (Buffer.byteLength(note) <= room) return note;
+  let traces = JSON.parse(more.stacktrace ?? '[]') as string[];
+  while (traces.length && Buffer.byteLength(note) > room) {
+    const [only = ''] = traces;
+    traces = traces.length > 1 ? traces.slice(1) : only.length > 200 ? [only.slice(0, only.length / 2)] : [];
+    note = JSON.stringify({ ...more, stacktrace: JSON.stringify(traces) });
+  }
+  return note;
+}
+
+/** Writes what a job gathers while it runs. Undefined if that is too long for a note. */
+export function gathering(more: Gathered): string | undefined {
+  const note = noteOf(more, MOST_TEXT - SPARE);
+  return Buffer.byteLength(note) <= MOST_TEXT - SPARE ? note : undefined;
+}
+
+/** The text of an error, cut to what is kept of it. */
+export function errorOf(reason: unknown): string {
+  const text = String(reason ?? '');
+  return Buffer.byteLength(text) <= MOST_TEXT ? text : text.slice(0, MOST_TEXT / 4);
+}
+
 /** Reads what a job has gathered, from its note and its payload. */
 export function gathered(of: Stored, note: string | null | undefined): Gathered {
   const first = of.gathered ?? { v: 0 };
@@ -166,8 +196,8 @@ export function jobSeen(of: Seen): JobJson {
   if (of.finishedAt !== null) job.finishedOn = of.finishedAt;
   if (of.error !== null) job.failedReason = of.error;
   if (of.result !== null) job.returnvalue = of.result;
-  const by = of.consumer?.split(' ')[1];
-  if (by) job.processedBy = by;
+  const space = of.consumer?.indexOf(' ') ?? -1;
+  if (space >= 0) job.processedBy = of.consumer!.slice(space + 1);
   return job;
 }
 
@@ -206,6 +236,18 @@ export function sendWords(job: JobJson, first = false): Word[] {
     else if (idof || rdof || cpof) words.push('ONDEAD', 'GO');
   }
   return words;
+}
+
+/** The command that sends a job anew in its own place. It stays delayed for what is left, and waits for its children. */
+export function sentAnew(key: string, found: Seen, job: JobJson, other: { first?: boolean; delay?: number; children?: number } = {}): Word[] {
+  const waits = found.state === 'delayed' || found.state === 'retry' || found.state === 'held';
+  const left = other.delay ?? (waits ? Math.max(0, found.dueAt - Date.now()) : 0);
+  const children = other.children ?? (found.state === 'held' ? (found.children?.total ?? 0) : 0);
+  return [
+    'DQ.SEND', key, payloadOf(job), 'ID', found.id, 'REPLACE', ...sendWords(job, other.first),
+    ...(left > 0 ? ['DELAY', String(Math.ceil(left))] : []),
+    ...(children > 0 ? ['CHILDREN', String(children)] : []),
+  ];
 }
 
 /** What `removeOnComplete` of a job means for its record, in ms: nothing, or as long as the queue says. */

@@ -7,7 +7,7 @@ import type { JobJson } from 'bullmq';
 
 import type { Word } from '../words.js';
 import { FAILED_CHILDREN, MISSING, NO_PARENT, PENDING_CHILDREN, failure } from './failure.js';
-import { jobSeen, payloadOf, seen, sendWords } from './job.js';
+import { jobSeen, payloadOf, seen, sendWords, sentAnew } from './job.js';
 import { type Place, callAt } from './place.js';
 
 /** How long the set is kept after the last child, in ms: as the rows of a log. */
@@ -65,12 +65,12 @@ export async function joining(place: Place, child: string, job: JobJson, parentK
   // What was counted of its children stays.
   if (parent.state === 'held' && parent.children) {
     const json = jobSeen(parent);
-    commands.unshift(['DQ.SEND', key, payloadOf(json), 'ID', id, 'REPLACE', ...sendWords(json), 'CHILDREN', String(parent.children.total + 1)]);
+    commands.unshift(sentAnew(key, parent, json, { children: parent.children.total + 1 }));
   }
   return { commands, keys: [key, set] };
 }
 
-/** Where the results of children are that leave no record, by their names. */
+/** Where the results of children are that leave no record, by the keys of their queues and their ids. */
 export function resultsKey(parentKey: string): string {
   return `${parentKey}:results`;
 }
@@ -81,7 +81,7 @@ export class Late {
   /** Keeps the result of a child whose record may be gone when its parent asks for it. */
   async keep(id: string, parentKey: string, result: string): Promise<void> {
     const key = resultsKey(parentKey);
-    await this.place.together([['HSET', key, this.place.of(id), result], ['PEXPIRE', key, KEPT]], [key]);
+    await this.place.together([['HSET', key, `${this.place.key}\n${id}`, result], ['PEXPIRE', key, KEPT]], [key]);
   }
 
   /** Throws what BullMQ throws if children of a job that is about to be completed have not ended. */
@@ -94,12 +94,11 @@ export class Late {
   }
 
   /** Lets a job that runs wait for its children. Returns whether there are any to wait for. */
-  async wait(id: string, receipt: string, child: string | undefined): Promise<boolean> {
+  async wait(id: string, receipt: string, child: { id?: string; queue: string } | undefined): Promise<boolean> {
     const found = seen(await this.place.dq('GET', id));
     if (!found) throw failure(MISSING, id, 'moveToWaitingChildren');
-    if (child !== undefined) {
-      const at = child.lastIndexOf(':');
-      const one = seen(await callAt(this.place.server, child.slice(0, at), 'DQ.GET', child.slice(0, at), child.slice(at + 1)));
+    if (child?.id !== undefined) {
+      const one = seen(await callAt(this.place.server, child.queue, 'DQ.GET', child.queue, child.id));
       if (!one || one.state === 'finished' || one.state === 'cancelled') return false;
     }
     const job = jobSeen(found);

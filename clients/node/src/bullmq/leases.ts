@@ -13,9 +13,23 @@ export interface Lease {
   gathered: Gathered;
 }
 
-/** The consumer of a token. Workers number their tokens: `id:1`, `id:2`. */
+/** Who takes with a token. Workers number their tokens: `id:1`, `id:2`. */
 export function consumerOf(token: string): string {
   return token.split(':')[0] || 'bullmq';
+}
+
+/** Whether a token is one of those that a worker numbers. */
+export function isNumbered(token: string): boolean {
+  return /:\d+$/.test(token);
+}
+
+/** The consumer in the words of dq: who takes, on which connection, and the name of the worker. */
+export function consumer(worker: string, connection = '', name?: string): string {
+  return name ? `${worker}${connection} ${name}` : `${worker}${connection}`;
+}
+
+function isOf(worker: string, consumer: string | null): boolean {
+  return consumer !== null && consumer.startsWith(worker) && [' ', ':', ''].includes(consumer.charAt(worker.length));
 }
 
 export class Leases {
@@ -50,7 +64,7 @@ export class Leases {
     const found = seen(await this.place.dq('GET', id));
     if (!found) throw failure(MISSING, id, command);
     if (found.state !== 'running' || found.receipt === null) throw failure(token && token !== '0' ? NO_LOCK : NOT_IN_STATE, id, command);
-    if (token && token !== '0' && found.consumer?.split(/[: ]/)[0] !== consumerOf(token)) throw failure(OTHER_LOCK, id, command);
+    if (token && token !== '0' && !isOf(consumerOf(token), found.consumer)) throw failure(OTHER_LOCK, id, command);
     const first = stored(found.payload);
     return { receipt: String(found.receipt), token: token ?? '', until: 0, stored: first, gathered: gathered(first, found.note) };
   }

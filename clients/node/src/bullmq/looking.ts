@@ -75,7 +75,7 @@ export class Looking {
     await this.making.make();
     const info = await this.making.refresh();
     const of = (state: string) => Number(info[state] ?? 0);
-    const prioritized = of('groups') > 0 ? (await this.#waiting(PRIORITIZED)).length : 0;
+    const prioritized = of('groups') > 0 ? (await Promise.all(STATES.prioritized!.map((state) => this.#ids(state, Infinity, ['GROUP', PRIORITIZED])))).flat().length : 0;
     const waiting = of('ready') + of('blocked') - prioritized;
     const counts: Record<string, number> = {
       active: of('running'),
@@ -166,8 +166,8 @@ export class Looking {
       const ids = all.sort((a, b) => a.dueAt - b.dueAt).map(({ id }) => text(id));
       return asc ? ids : ids.reverse();
     }
-    const ids: string[] = [];
-    for (const state of states) if (ids.length < most && Number(info[state] ?? 1) > 0) ids.push(...(await this.#ids(state, most - ids.length, order)));
+    let ids: string[] = [];
+    for (const state of states) if (ids.length < most && Number(info[state] ?? 1) > 0) ids = ids.concat(await this.#ids(state, most - ids.length, order));
     return ids;
   }
 }

@@ -25,6 +25,7 @@ export class Making {
   #made: Promise<void> | undefined;
   /** The options that this process has set, by name. */
   readonly #set = new Map<string, string>();
+  #worker: Partial<WorkerOptions> = {};
 
   constructor(readonly place: Place) {}
 
@@ -39,9 +40,9 @@ export class Making {
 
   async #make(): Promise<void> {
     try {
-      await this.place.dq('CREATE', ...OPTIONS, ...(this.place.timed ? ['CLOCK', 'MANUAL'] : []));
+      await this.place.dq('CREATE', ...this.#options);
     } catch (error) {
-      if (!(error instanceof CommandError && error.message.includes('already exists'))) throw error;
+      if (!isThere(error)) throw error;
       await this.refresh();
     }
   }
@@ -53,12 +54,44 @@ export class Making {
     this.#set.set(group, EVER);
   }
 
-  /** Finds out whether somebody listens to the events of the queue. */
+  /**
+   * Finds out whether somebody listens to the events of the queue. One that has been deleted is made again, and one that
+   * another client has made in the meantime gets the options that jobs need.
+   */
   async refresh(): Promise<Record<string, unknown>> {
-    const info = shaped<Record<string, unknown>>(await this.place.dq('INFO'));
+    let info = await this.#info();
+    if (!info) {
+      await this.#anew(() => this.place.dq('CREATE', ...this.#options));
+      info = (await this.#info()) ?? {};
+    } else if (Number(info.retries) !== -1) {
+      await this.#anew(() => this.place.dq('ALTER', ...OPTIONS));
+    }
     if (info.events) telling.add(this.place.key);
     else telling.delete(this.place.key);
     return info;
+  }
+
+  async #info(): Promise<Record<string, unknown> | undefined> {
+    try {
+      return shaped<Record<string, unknown>>(await this.place.dq('INFO'));
+    } catch (error) {
+      if (error instanceof CommandError && error.message.includes('no such queue')) return undefined;
+      throw error;
+    }
+  }
+
+  /** Gives the queue the options of jobs, and then those of the worker. */
+  async #anew(make: () => Promise<unknown>): Promise<void> {
+    this.#set.clear();
+    await make().catch((error: unknown) => {
+      // Another backend may be faster.
+      if (!isThere(error)) throw error;
+    });
+    await this.work(this.#worker);
+  }
+
+  get #options(): Word[] {
+    return [...OPTIONS, ...(this.place.timed ? ['CLOCK', 'MANUAL'] : [])];
   }
 
   /** Whether the queue tells its events to a stream. */
@@ -91,13 +124,18 @@ export class Making {
 
   /** Sets what the options of a worker say about the whole queue. */
   async work(options: Partial<WorkerOptions>): Promise<void> {
+    this.#worker = options;
     const set: Record<string, string> = {};
     if (options.limiter) set.RATE = `${options.limiter.max} PER ${options.limiter.duration}`;
     const done: Keep = options.removeOnComplete;
     if (done !== undefined) Object.assign(set, { RETAIN: retain(done) }, counted('RETAINCOUNT', done));
     Object.assign(set, deadKept(options.removeOnFail));
-    await this.alter(set);
+    if (Object.keys(set).length) await this.alter(set);
   }
+}
+
+function isThere(error: unknown): boolean {
+  return error instanceof CommandError && error.message.includes('already exists');
 }
 
 function retain(keep: Keep): string {

@@ -5,7 +5,11 @@ import { call } from '../connection.js';
 import { translated } from '../errors.js';
 import { list } from '../replies.js';
 import type { Word } from '../words.js';
+import type { Bound } from './bound.js';
 import { ProcessClock } from './clock.js';
+
+/** The most commands of one step. */
+export const MOST_STEPS = 500;
 
 /**
  * Runs several commands in one step. Each is given as the number of its words, then the words. A DQ.SEND with `?` in front
@@ -36,6 +40,8 @@ export class Place {
     readonly prefix: string,
     readonly name: string,
     readonly timed = false,
+    /** Only for a worker, which may stop while the server is silent. */
+    readonly bound?: Bound,
   ) {
     this.key = `${prefix}:${name}`;
     if (timed) this.clock = new ProcessClock((to) => call(server, ['DQ.TICK', this.key, 'TO', String(to)], this.key));
@@ -53,8 +59,13 @@ export class Place {
 
   /** Sends any command to the server of the queue. Throws CommandError or ConnectionError. */
   call(...words: Word[]): Promise<unknown> {
+    return this.#send(words);
+  }
+
+  #send(words: readonly Word[]): Promise<unknown> {
     if (words[0] === 'EVAL' || (words[0]?.toString().startsWith('DQ.') && words[0] !== 'DQ.CREATE')) this.clock?.sync();
-    return call(this.server, words, this.key);
+    const send = () => call(this.server, words, this.key);
+    return this.bound ? this.bound.reply(send) : send();
   }
 
   /** Sends a command of dq about the queue. */
@@ -66,7 +77,7 @@ export class Place {
   async together(commands: readonly (readonly Word[])[], keys: readonly string[] = [this.key]): Promise<unknown[]> {
     if (!commands.length) return [];
     const words = commands.flatMap((one) => [String(one.length), ...one]);
-    return list(await this.call('EVAL', STEPS, String(keys.length), ...keys, ...words));
+    return list(await this.#send(['EVAL', STEPS, String(keys.length), ...keys].concat(words as string[])));
   }
 }
 

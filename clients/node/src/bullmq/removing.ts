@@ -27,6 +27,8 @@ export class Removing {
     readonly place: Place,
     readonly making: Making,
     readonly ofScheduler: (found: Seen) => Promise<boolean>,
+    /** Takes the limits away that were set for the whole queue. */
+    readonly noLimits: () => Promise<unknown>,
   ) {}
 
   /** Removes a job, and what it has for children that have not ended. Returns 0 if one of them runs. */
@@ -172,8 +174,9 @@ export class Removing {
     if (Number(info.running) > 0 && !force) throw new Error('Cannot obliterate queue with active jobs');
     await this.place.dq('PURGE');
     await this.place.dq('RESUME');
-    const parts = ['meta', 'repeat', 'limiter', 'events'].map((what) => this.place.of(what));
-    await this.place.call('DEL', ...parts, ...(await this.#beside()));
+    const keys = ['meta', 'repeat', 'limiter', 'events'].map((what) => this.place.of(what)).concat(await this.#beside());
+    await this.noLimits();
+    for (let at = 0; at < keys.length; at += 1000) await this.place.call('DEL', ...keys.slice(at, at + 1000));
     return 0;
   }
 

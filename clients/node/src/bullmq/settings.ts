@@ -33,6 +33,12 @@ export class Settings {
     return fields.length ? Number(await this.place.call('HDEL', this.#key, ...fields)) : 0;
   }
 
+  /** Takes the limits away that were set here, and not those of workers' options. */
+  async noLimits(): Promise<void> {
+    const all = await this.all();
+    await this.remove(['concurrency', 'max', 'duration'].filter((field) => field in all));
+  }
+
   async get(fields: readonly string[]): Promise<(string | null)[]> {
     return fields.length ? list(await this.place.call('HMGET', this.#key, ...fields)).map(maybeText) : [];
   }

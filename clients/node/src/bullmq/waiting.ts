@@ -2,8 +2,9 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { within } from '../bounds.js';
 import { Connection } from '../connection.js';
-import { isTransient, pauses } from '../errors.js';
+import { CommandError, ConnectionError, isTransient, pauses } from '../errors.js';
 import type { Word } from '../words.js';
 import type { Taken } from './ahead.js';
 import { newToken, takenOf } from './fetching.js';
@@ -38,10 +39,15 @@ export class Waiting {
   async #connect(): Promise<Connection> {
     const node = await this.place.server.nodeOf(this.place.key);
     const connection = await Connection.to(node, this.#cut.signal);
-    await connection.call(['CLIENT', 'SETNAME', this.name]);
-    this.#client = String(await connection.call(['CLIENT', 'ID']));
+    await named(connection, this.name);
+    this.#client = String(await allowed(connection.call(['CLIENT', 'ID'])));
     if (this.#closed) connection.close();
     return (this.#connection = connection);
+  }
+
+  /** Whether no wait may begin. */
+  get stopped(): boolean {
+    return this.#stopped || this.#closed;
   }
 
   /** Waits up to `ms` for messages and takes up to `count` of them. */
@@ -56,7 +62,7 @@ export class Waiting {
 
   async #take(count: number, ms: number, lease: number, consumer: string): Promise<Taken[]> {
     const words: Word[] = ['DQ.FETCH', this.place.key, 'COUNT', String(count), 'BLOCK', String(ms), 'LEASE', String(lease)];
-    words.push('CONSUMER', `${consumer}:wait`, 'TOKEN', newToken());
+    words.push('CONSUMER', consumer, 'TOKEN', newToken());
     const begun = Date.now();
     let first: number | undefined;
     for (const pause of pauses()) {
@@ -78,14 +84,27 @@ export class Waiting {
     return [];
   }
 
-  /** Ends the wait. What it has taken already still comes. */
-  async stop(): Promise<void> {
+  /** Ends the wait. What it has taken already still comes, unless the server is silent for `ms`. */
+  async stop(ms: number): Promise<void> {
     this.#stopped = true;
+    let silent = false;
+    const timer = setTimeout(() => {
+      silent = true;
+      this.#cutOff();
+    }, ms);
     // The command may be on its way, and then there is nothing to end yet.
-    while (this.#taking && this.#connection?.usable && !this.#closed) {
-      await this.place.call('CLIENT', 'UNBLOCK', this.#client).catch(() => {});
+    while (this.#taking && !silent && !this.#closed) {
+      if (this.#connection?.usable) await within(ms, this.place.call('CLIENT', 'UNBLOCK', this.#client).catch(() => {}));
       await sleep(5);
     }
+    clearTimeout(timer);
+  }
+
+  /** Gives the connection up, and one that is being made. */
+  #cutOff(): void {
+    this.#cut.abort(new ConnectionError('the worker stops'));
+    this.#cut = new AbortController();
+    this.#connection?.close();
   }
 
   /** Lets further waits begin. */
@@ -95,7 +114,21 @@ export class Waiting {
 
   close(): void {
     this.#closed = true;
-    this.#cut.abort(new Error('the backend is closed'));
-    this.#connection?.close();
+    this.#cutOff();
+  }
+}
+
+/** Gives a connection its name, by which it is found. The server takes no name with a space or a letter beyond ASCII. */
+export async function named(connection: Connection, name: string): Promise<void> {
+  await allowed(connection.call(['CLIENT', 'SETNAME', name.replace(/[^!-~]/g, '_')]));
+}
+
+/** Leaves out what the server refuses: a worker works also if it cannot be seen. */
+async function allowed(reply: Promise<unknown>): Promise<unknown> {
+  try {
+    return await reply;
+  } catch (error) {
+    if (error instanceof CommandError) return '';
+    throw error;
   }
 }

@@ -6,8 +6,8 @@ import type { Word } from '../words.js';
 import { MISSING, NOT_IN_STATE, NO_LOCK, failure } from './failure.js';
 import { MOST_AHEAD, type Taken } from './ahead.js';
 import { type Fetching, persist } from './fetching.js';
-import { type Gathered, exactly, gathered, jobOf, jobSeen, payloadOf, seen, sendWords, stored, written } from './job.js';
-import { type Lease, type Leases, consumerOf } from './leases.js';
+import { type Gathered, errorOf, exactly, gathered, jobOf, jobSeen, noteOf, payloadOf, seen, sendWords, stored, written } from './job.js';
+import { type Lease, type Leases, consumer, consumerOf, isNumbered } from './leases.js';
 import type { Late } from './late.js';
 import { type Keep, type Making, counted, deadKept, keepsNothing } from './making.js';
 import type { Place } from './place.js';
@@ -28,8 +28,11 @@ export class Working {
   /** Whether it was told that the worker has nothing to do. The last jobs of a burst may end together. */
   #drained = false;
   #closed = false;
-  /** The name of the worker. */
+  /** Who takes, and the name of the worker. */
+  #worker = 'bullmq';
   #name: string | undefined;
+  /** Whether more calls may follow in the same moment. Who takes jobs by hand names each token. */
+  #isBurst = false;
 
   constructor(
     readonly place: Place,
@@ -39,6 +42,8 @@ export class Working {
     readonly waiting: Waiting,
     readonly late: Late,
     readonly options: Partial<WorkerOptions>,
+    /** How many jobs may run here at once. */
+    readonly concurrency: () => number,
   ) {
     fetching.lease = this.lease;
     this.#name = options.name;
@@ -49,8 +54,9 @@ export class Working {
     return this.place.timed ? 10 ** 12 : (this.options.lockDuration ?? 30_000);
   }
 
+  /** Whether commands are not repeated any more. */
   get closed(): boolean {
-    return this.#closed;
+    return this.#closed || (this.place.bound?.over ?? false);
   }
 
   /** Sets what the options of the worker say about the queue. */
@@ -61,7 +67,9 @@ export class Working {
   async take(token: string, name?: string): Promise<Next> {
     await this.#begin();
     this.#name = name ?? this.#name;
-    this.fetching.consumer = this.#consumer(token);
+    this.#worker = consumerOf(token);
+    this.#isBurst = isNumbered(token);
+    this.fetching.consumer = this.#consumer();
     const taken = await this.#next(this.#free);
     return taken ? this.#given(taken, token) : NONE;
   }
@@ -74,12 +82,14 @@ export class Working {
 
   /** How many messages to take at once: for no more jobs than the worker can begin now. */
   get #free(): number {
-    const free = (this.options.concurrency ?? 1) - this.leases.count - this.fetching.underway - this.fetching.ahead.size;
+    if (!this.#isBurst) return 1;
+    const free = this.concurrency() - this.leases.count - this.fetching.underway - this.fetching.ahead.size;
     return Math.max(1, Math.min(MOST_AHEAD, free));
   }
 
-  #consumer(token: string): string {
-    return this.#name ? `${consumerOf(token)} ${this.#name}` : consumerOf(token);
+  /** The name under which leases are held. `connection` tells those of the connection that waits, whose tokens are others. */
+  #consumer(connection = ''): string {
+    return consumer(this.#worker, connection, this.#name);
   }
 
   /** Makes the job of a message that was taken. One that has run before has more to it than its payload. */
@@ -88,7 +98,7 @@ export class Working {
     let more = gathered(first, null);
     let job: JobJson;
     if (taken.attempt > 1) {
-      const all = seen(await persist(() => this.place.dq('GET', taken.id), () => this.#closed));
+      const all = seen(await persist(() => this.place.dq('GET', taken.id), () => this.closed));
       if (all) more = gathered(first, all.note);
       job = all ? jobSeen(all) : jobOf(taken.id, first, more);
       if (all && all.timeouts > 0) {
@@ -122,8 +132,9 @@ export class Working {
     if (ahead.size) return { member: '', score: 0 };
     await this.#begin();
     const count = this.#free;
-    const taken = await this.waiting.take(count, Math.max(1, Math.round(seconds * 1000)), this.lease, this.fetching.consumer);
-    if (!taken.length) return null;
+    const taken = await this.waiting.take(count, Math.max(1, Math.round(seconds * 1000)), this.lease, this.#consumer(':wait'));
+    // A worker that stops asks for no job behind its wait.
+    if (!taken.length) return this.waiting.stopped ? { member: '', score: Infinity } : null;
     ahead.keep(taken, count, taken.length);
     return { member: '', score: 0 };
   }
@@ -172,10 +183,11 @@ export class Working {
     const finishedOn = Date.now();
     const kept = keep ?? this.options.removeOnFail;
     await this.making.alter(deadKept(keep));
-    const nack: Word[] = ['NACK', lease.receipt, 'FATAL', 'ERROR', reason ?? '', ...this.#note(lease, fields)];
+    const why = errorOf(reason);
+    const nack: Word[] = ['NACK', lease.receipt, 'FATAL', 'ERROR', why, ...this.#note(lease, fields)];
     if (keepsNothing(kept)) {
       await this.#settle(id, 'moveToFinished', nack, [['DQ.FIND', this.place.key, 'dead', 'ID', exactly(id), 'REV', 'COUNT', '10', 'DO', 'PURGE']]);
-      await this.making.publish('failed', 'jobId', id, 'failedReason', reason, 'prev', 'active');
+      await this.making.publish('failed', 'jobId', id, 'failedReason', why, 'prev', 'active');
     } else {
       await this.#settle(id, 'moveToFinished', nack);
     }
@@ -186,7 +198,7 @@ export class Working {
   async delay(id: string, ms: number, token: string | undefined, skipAttempt: boolean, fields: Record<string, unknown>, next: boolean): Promise<Next | []> {
     const lease = await this.leases.of(id, token, 'moveToDelayed');
     if (skipAttempt) await this.#snooze(id, lease, ms, 'moveToDelayed');
-    else await this.#settle(id, 'moveToDelayed', ['NACK', lease.receipt, 'DELAY', String(Math.ceil(ms)), 'ERROR', String(fields.failedReason ?? ''), ...this.#note(lease, { ...fields, delay: ms })]);
+    else await this.#settle(id, 'moveToDelayed', ['NACK', lease.receipt, 'DELAY', String(Math.ceil(ms)), 'ERROR', errorOf(fields.failedReason), ...this.#note(lease, { ...fields, delay: ms })]);
     this.leases.drop(id);
     if (!next || !token) return [];
     const found = await this.take(token);
@@ -196,7 +208,7 @@ export class Working {
   /** Gives a job back that has failed and is tried again at once. */
   async retry(id: string, token: string | undefined, fields: Record<string, unknown>): Promise<void> {
     const lease = await this.leases.of(id, token, 'retryJob');
-    await this.#settle(id, 'retryJob', ['NACK', lease.receipt, 'DELAY', '0', 'ERROR', String(fields.failedReason ?? ''), ...this.#note(lease, fields)]);
+    await this.#settle(id, 'retryJob', ['NACK', lease.receipt, 'DELAY', '0', 'ERROR', errorOf(fields.failedReason), ...this.#note(lease, fields)]);
     this.leases.drop(id);
   }
 
@@ -221,7 +233,7 @@ export class Working {
     if (typeof fields.stacktrace === 'string') more.stacktrace = fields.stacktrace;
     more.delay = fields.delay as number | undefined;
     if (typeof fields.tm === 'string') more.tm = fields.tm;
-    return ['NOTE', JSON.stringify(more)];
+    return ['NOTE', noteOf(more)];
   }
 
   /** Settles a message by its receipt. After a lost reply it may be settled already. */
@@ -233,7 +245,7 @@ export class Working {
         lost = true;
         throw error;
       });
-    const done = await persist(noticing, () => this.#closed);
+    const done = await persist(noticing, () => this.closed);
     if (Number(done) === 0 && !lost) await this.#lost(id, command);
     this.leases.drop(id);
   }
@@ -273,7 +285,7 @@ export class Working {
   /** Lets a job that runs wait for its children. Returns whether there are any to wait for. */
   async waitForChildren(id: string, token: string, child: { id?: string; queue: string } | undefined): Promise<boolean> {
     const lease = await this.leases.of(id, token, 'moveToWaitingChildren');
-    const waits = await this.late.wait(id, lease.receipt, child?.id === undefined ? undefined : `${child.queue}:${child.id}`);
+    const waits = await this.late.wait(id, lease.receipt, child);
     if (!waits) return false;
     this.leases.drop(id);
     await this.making.publish('waiting-children', 'jobId', id, 'prev', 'active');
