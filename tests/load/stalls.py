@@ -19,6 +19,8 @@ from tests.load.probe import Probe, Waits
 from tests.load.server import TimedServer
 
 AFTERMATH = 0.5
+# Between the end of a filling, as far as it can be foreseen, and the due time: in ms.
+MARGIN = 2000
 # Connections beside those of the waiting consumers, and files.
 SPARE = 500
 
@@ -40,10 +42,16 @@ class Row:
 
 
 class Stalls:
-    """A server, and what is done to its queue `q` while a probe watches; `idle` seconds are watched before each at least."""
+    """A server, and what is done to its queue `q` while a probe watches.
 
-    def __init__(self, due: int, big: int, idle: float, crowd: int, bulk: int, queues: int):
+    At least `idle` seconds are watched before each, and `aftermath` seconds after each.
+    """
+
+    def __init__(
+        self, due: int, big: int, idle: float, crowd: int, bulk: int, queues: int, aftermath=AFTERMATH, margin=MARGIN
+    ):
         self.due, self.big, self.idle, self.crowd, self.bulk, self.queues = due, big, idle, crowd, bulk, queues
+        self.aftermath, self.margin = aftermath, margin
         raise_limit(crowd + SPARE)
         self.server = TimedServer(maxclients=crowd + SPARE)
 
@@ -120,7 +128,7 @@ class Stalls:
 
     def due_in(self, queues: int) -> Row:
         """A message for each of `self.queues`, spread over so many queues, all due in one millisecond."""
-        due = now_ms() + int(self.idle * 1000) + 2000 + self.queues // 5
+        due = now_ms() + int(self.idle * 1000) + self.margin + self.queues // 5
         pipe = self.client.pipeline(transaction=False)
         for number in range(self.queues):
             pipe.execute_command("DQ.SEND", f"q:{number % queues}", PAYLOAD, "AT", due)
@@ -198,7 +206,7 @@ class Stalls:
         fill(self.server, "warm", messages // 50, "DELAY", FAR)
         expected = (time.monotonic() - began) * 50
         self.clear()
-        due = now_ms() + int(expected * 1500 + self.idle * 1000) + 2000
+        due = now_ms() + int(expected * 1500 + self.idle * 1000) + self.margin
         fill_until(due)
         assert now_ms() + self.idle * 1000 < due, "the messages could not be sent before they were due"
         return due
@@ -214,10 +222,10 @@ class Stalls:
                 freed(self.server)
                 seconds = time.monotonic() - began
                 # What is over at once may have left work to the timers.
-                time.sleep(AFTERMATH)
+                time.sleep(self.aftermath)
             # The longest of many waits is longer than that of few: idle is watched for as long as busy.
             with Probe(self.server.port) as after:
-                time.sleep(max(0, seconds + AFTERMATH - self.idle))
+                time.sleep(max(0, seconds + self.aftermath - self.idle))
         return Row(name, messages, Waits.of(absences, before, after), Waits.of(absences, busy), seconds)
 
     def count(self, state) -> int:

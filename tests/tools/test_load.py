@@ -18,14 +18,14 @@ from tests.soak.__main__ import soak
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_every_kind_of_stall_is_measured():
-    with Stalls(due=5000, big=5000, idle=0.1, crowd=100, bulk=5000, queues=500) as stalls:
+    with Stalls(due=5000, big=5000, idle=0.1, crowd=100, bulk=5000, queues=500, aftermath=0.1, margin=1000) as stalls:
         rows = list(stalls.rows())
     assert len({row.name for row in rows}) == len(rows) == 16
     assert all(row.idle.count and row.busy.count for row in rows)
 
 
 def test_batches_and_find_are_measured():
-    with Stalls(due=0, big=0, idle=0.1, crowd=0, bulk=0, queues=0) as stalls:
+    with Stalls(due=0, big=0, idle=0.1, crowd=0, bulk=0, queues=0, aftermath=0.1) as stalls:
         rows = list(Searches(stalls, members=1000, searched=5000).rows())
     assert [row.messages for row, _ in rows] == [1000, 999, 1, 5000]
     assert all(row.idle.count and row.busy.count for row, _ in rows)
