@@ -1,5 +1,6 @@
 """clients/node: its own tests with each Redis library, and the code of its pages."""
 
+import hashlib
 import json
 import os
 import re
@@ -37,7 +38,7 @@ def built():
     need(tuple(map(int, version.split(".")[:2])) >= (20, 19), "Node 20.19 or newer")
     lock = FOLDER / "package-lock.json"
     need(lock.exists() and lock.read_bytes() == (CLIENT / "package-lock.json").read_bytes(), "what clients/node/package-lock.json names")
-    for name in [*SOURCES, "dist", "pages", "examples"]:
+    for name in [*SOURCES, "pages", "examples"]:
         shutil.rmtree(FOLDER / name, ignore_errors=True)
     (FOLDER / "examples").mkdir()
     for name in SOURCES:
@@ -45,7 +46,13 @@ def built():
     # dq-server without its programs.
     shutil.rmtree(FOLDER / "node_modules/dq-server", ignore_errors=True)
     shutil.copytree(ROOT / "packaging/server/npm", FOLDER / "node_modules/dq-server")
-    run("npm", "run", "build")
+    # It is built again when anything of it has changed.
+    files = [lock, *(CLIENT / name for name in ("package.json", "tsconfig.json")), *sorted((CLIENT / "src").rglob("*.*"))]
+    version = hashlib.sha256(b"".join(file.read_bytes() for file in files) + version.encode()).hexdigest()
+    sign = FOLDER / "dist.version"
+    if not (FOLDER / "dist").exists() or not sign.exists() or sign.read_text() != version:
+        run("npm", "run", "build")
+        sign.write_text(version)
 
 
 @pytest.mark.parametrize(
