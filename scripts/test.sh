@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs all tests: the Rust tests of the module and of the other programs, then the server tests with pytest and a real
 # redis-server. It runs all of them even if some fail, and prints the summaries at the end. Five files of server tests
-# run at a time, because most of them wait. Those in tests/tools take the longest, so they come first.
+# run at a time, because most of them wait. Those that take the longest come first.
 # PYTEST_FLAGS are flags for pytest (-n 0: one at a time), CARGO_FLAGS for cargo. REDIS_SERVER names the server.
 
 set -euo pipefail
@@ -47,7 +47,7 @@ for file in tests/drivers/faults/test_*.py clients/python/tests/faults/test_*.py
 done
 DQ_MODULE=$CHECKED_MODULE REDIS_SERVER=$REDIS_SERVER DQ_CLI=$TARGET/cli/debug/dq \
     "$VENV/bin/python" -m pytest -n 5 --dist loadfile --no-loadscope-reorder "${pytest_flags[@]}" \
-    tests/tools tests clients/python/tests "${faults[@]}" 2>&1 | tee "$logs/pytest" || failed=1
+    clients/python/tests/faults tests/tools tests clients/python/tests "${faults[@]}" 2>&1 | tee "$logs/pytest" || failed=1
 
 say "summary"
 grep -E '^ *Summary \[|^test result:' "$logs/rust" || echo "Rust tests: no summary, see above"

@@ -169,7 +169,7 @@ def test_a_large_purge_frees_the_memory_of_its_messages(server, r3, key, options
     wait_for(lambda: server.client().info("memory")["used_memory"] < before + (full - before) / 4, what="the memory")
 
 
-# Of each state there is more than is removed at once.
+# More delayed, ready and blocked messages than are removed at once.
 GROUPS, EACH = 200, 50
 
 

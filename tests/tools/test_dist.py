@@ -333,24 +333,32 @@ def test_an_older_server_is_refused(machine, package):
     assert "redis-dq depends on redis-server (>= 5:7.0) | valkey-server" in here.dpkg("--install", package, code=1)
 
 
-@pytest.mark.slow
-def test_the_same_module_gives_the_same_bytes(dist, tmp_path):
-    again = pack(tmp_path)
-    assert (again / "SHA256SUMS").read_text() == (dist / "SHA256SUMS").read_text()
-
-
-@pytest.fixture
-def signed(tmp_path):
-    """Packages whose checksums are signed with a key that is thrown away, and how gpg is called in its key ring."""
-    need(shutil.which("gpg"), "gpg")
-    home = tmp_path / "gnupg"
-    home.mkdir(mode=0o700)
+@pytest.fixture(scope="module")
+def again(tmp_path_factory):
+    """The packages once more, their checksums signed with a key that is thrown away, where gpg is there."""
+    where, home = tmp_path_factory.mktemp("again"), tmp_path_factory.mktemp("gnupg")
+    if not shutil.which("gpg"):
+        yield pack(where)
+        return
+    home.chmod(0o700)
     environment = {**os.environ, "GNUPGHOME": str(home)}
     key = ["--pinentry-mode", "loopback", "--passphrase", "", "--quick-generate-key", "releaser <r@example.org>", "ed25519"]
     output("gpg", "--batch", *key, env=environment)
-    where = pack(tmp_path / "signed", GNUPGHOME=str(home), SIGN_KEY="r@example.org")
-    yield where
+    yield pack(where, GNUPGHOME=str(home), SIGN_KEY="r@example.org")
     subprocess.run(["gpgconf", "--kill", "all"], env=environment)
+
+
+@pytest.mark.slow
+def test_the_same_module_gives_the_same_bytes(dist, again):
+    assert (again / "SHA256SUMS").read_text() == (dist / "SHA256SUMS").read_text()
+    assert all(checksum(again / name) == value for name, value in sums(again / "SHA256SUMS").items())
+
+
+@pytest.fixture
+def signed(again, tmp_path):
+    """A copy of the signed packages, which may be changed."""
+    need(shutil.which("gpg"), "gpg")
+    return shutil.copytree(again, tmp_path / "signed")
 
 
 @pytest.mark.slow
