@@ -31,6 +31,21 @@ bull('all delayed jobs are promoted, however many are asked for at once', async 
   assert.deepEqual(await queue.getJobCounts('delayed', 'waiting'), { delayed: 0, waiting: 12_000 });
 });
 
+bull('two that have failed jobs run again at once do not fail', async ({ queue, worker }) => {
+  let good = false;
+  const done = [];
+  worker(async ({ data }) => {
+    if (!good) throw new Error('no');
+    done.push(data);
+  }, { concurrency: 50 });
+  await queue.addBulk(jobs(300));
+  await until(async () => (await queue.getFailedCount()) === 300);
+  good = true;
+  await Promise.all([queue.retryJobs({ count: 70 }), queue.retryJobs({ count: 70 })]);
+  await until(async () => (await queue.getCompletedCount()) === 300);
+  assert.deepEqual(done.sort((a, b) => a - b), Array.from({ length: 300 }, (_, n) => n));
+});
+
 bull('jobs of megabytes are added together', async ({ queue, worker }) => {
   const data = 'x'.repeat(3 * 1024 * 1024);
   await queue.addBulk(Array.from({ length: 8 }, () => ({ name: 'a', data, opts: { removeOnComplete: true } })));
@@ -269,10 +284,13 @@ bull('a queue that was deleted is made again, with all that its processes have s
     const all = await other.call('DQ.INFO', queue.qualifiedName).catch(() => []);
     return String(all[all.indexOf(field) + 1]);
   };
-  await until(async () => (await info('retries')) === '-1');
-  assert.equal(await info('rate'), '1000 PER 777');
-  await until(async () => (await info('events')) !== 'null');
-  other.disconnect();
+  try {
+    await until(async () => (await info('rate')) === '1000 PER 777');
+    await until(async () => (await info('events')) !== 'null');
+    assert.equal(await info('retries'), '-1');
+  } finally {
+    other.disconnect();
+  }
   const job = await queue.add('a', 2, { priority: 1 });
   assert.equal(await job.waitUntilFinished(told), 2);
   await until(() => done.length === 2);

@@ -2,7 +2,7 @@
 
 import type { DependenciesOpts, IQueueBackend, JobJson, JobProgress, JobState, JobType, JobsOptions, MinimalJob, MoveToDelayedOpts, MoveToWaitingChildrenOpts, ParentKeyOpts, RepeatableOptions, RetryJobOpts, RetryOptions } from 'bullmq';
 
-import { maybeText, text } from '../replies.js';
+import { maybeText } from '../replies.js';
 import { Base } from './base.js';
 import type { Node } from './flows.js';
 import { stateOf } from './job.js';
@@ -67,7 +67,7 @@ export class DqQueueBackend extends Base implements IQueueBackend {
   }
 
   async retryFinishedJobs(state: 'failed' | 'completed' = 'failed', count = 1000, before?: number): Promise<number> {
-    return this.removing.again(state === 'failed' ? 'dead' : 'finished', count, before, (found) => this.working.again(text(found.id), state, {}));
+    return this.removing.again(state === 'failed' ? 'dead' : 'finished', count, before, (id) => this.working.again(id, state, {}));
   }
 
   promote(id: string): Promise<void> {

@@ -5,6 +5,7 @@ import type { WorkerOptions } from 'bullmq';
 import { CommandError } from '../errors.js';
 import { shaped } from '../replies.js';
 import type { Word } from '../words.js';
+import { LIFO, PRIORITIZED } from './job.js';
 import type { Place } from './place.js';
 
 /** For ever. The greatest number that is exact. */
@@ -26,6 +27,8 @@ export class Making {
   /** The options that this process has set, by name. */
   readonly #set = new Map<string, string>();
   #worker: Partial<WorkerOptions> = {};
+  /** How many messages had been sent to the queue. A smaller number is another queue's. */
+  #sent = 0;
 
   constructor(readonly place: Place) {}
 
@@ -56,7 +59,7 @@ export class Making {
 
   /**
    * Finds out whether somebody listens to the events of the queue. One that has been deleted is made again, and one that
-   * another client has made in the meantime gets the options that jobs need.
+   * somebody has made in the meantime gets the options that jobs and this worker need.
    */
   async refresh(): Promise<Record<string, unknown>> {
     let info = await this.#info();
@@ -65,7 +68,10 @@ export class Making {
       info = (await this.#info()) ?? {};
     } else if (Number(info.retries) !== -1) {
       await this.#anew(() => this.place.dq('ALTER', ...OPTIONS));
+    } else if (Number(info.sent) < this.#sent) {
+      await this.#anew(async () => {});
     }
+    this.#sent = Number(info.sent ?? 0);
     if (info.events) telling.add(this.place.key);
     else telling.delete(this.place.key);
     return info;
@@ -87,6 +93,8 @@ export class Making {
       // Another backend may be faster.
       if (!isThere(error)) throw error;
     });
+    // Other processes believe that these are set.
+    for (const group of [PRIORITIZED, LIFO]) await this.line(group);
     await this.work(this.#worker);
   }
 

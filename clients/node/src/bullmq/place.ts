@@ -14,15 +14,19 @@ export const MOST_STEPS = 500;
 /**
  * Runs several commands in one step. Each is given as the number of its words, then the words. A DQ.SEND with `?` in front
  * is done only if there is no message of its id, and no record of one: for BullMQ, an id is taken as long as its job is kept.
+ * With a state before that, such as `dead?DQ.SEND`, it is done only if there is one in that state.
  */
 const STEPS = `
 local replies, at = {}, 1
 while at <= #ARGV do
   local last = at + tonumber(ARGV[at])
   local words = {unpack(ARGV, at + 1, last)}
-  if words[1] == '?DQ.SEND' then
-    words[1] = 'DQ.SEND'
-    if redis.call('DQ.GET', words[2], words[5]) then words = nil end
+  local state, verb = string.match(words[1], '^(%l*)%?(.*)$')
+  if verb then
+    words[1] = verb
+    local message, is = redis.call('DQ.GET', words[2], words[5]) or {}, ''
+    for field = 1, #message, 2 do if message[field] == 'state' then is = message[field + 1] end end
+    if is ~= state then words = nil end
   end
   replies[#replies + 1] = words and redis.call(unpack(words)) or false
   at = last + 1

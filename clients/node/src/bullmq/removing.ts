@@ -22,6 +22,11 @@ const CLEANED: Record<string, readonly string[]> = {
   active: ['running'],
 };
 
+/** Leaves out an error that says what has become of one job. */
+function unlessOfJob(error: unknown): void {
+  if (typeof (error as { code?: unknown }).code !== 'number') throw error;
+}
+
 export class Removing {
   constructor(
     readonly place: Place,
@@ -191,10 +196,18 @@ export class Removing {
     return keys;
   }
 
-  /** Runs up to `count` jobs again that have ended before a time. Returns 1 if there are more. */
-  async again(state: 'finished' | 'dead', count: number, before: number | undefined, one: (found: Seen) => Promise<void>): Promise<number> {
-    const found = await this.#page(state, ['COUNT', '1000', ...(before === undefined ? [] : ['UNTIL', String(before + 1)])], count);
-    for (const job of found) await one(job);
-    return found.length === count ? 1 : 0;
+  /** Runs up to `count` jobs again that have ended before a time, many at once. Returns 1 if there are more. */
+  async again(state: 'finished' | 'dead', count: number, before: number | undefined, one: (id: string) => Promise<void>): Promise<number> {
+    const words = ['IDS', 'COUNT', '1000', ...(before === undefined ? [] : ['UNTIL', String(before + 1)])];
+    let done = 0;
+    for (let cursor = ''; cursor !== '0' && done < count; ) {
+      const page = list(await this.place.dq('FIND', state, ...words, ...(cursor ? ['CURSOR', cursor] : [])));
+      cursor = text(page[0]);
+      const ids = list(page[1]).slice(0, count - done).map(text);
+      // Somebody else may have removed one, or have it run already.
+      await Promise.all(ids.map((id) => one(id).catch(unlessOfJob)));
+      done += ids.length;
+    }
+    return done === count ? 1 : 0;
   }
 }

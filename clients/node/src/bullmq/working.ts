@@ -296,11 +296,14 @@ export class Working {
   async again(id: string, state: 'failed' | 'completed', reset: { resetAttemptsMade?: boolean; resetAttemptsStarted?: boolean }): Promise<void> {
     const found = seen(await this.place.dq('GET', id));
     if (!found) throw failure(MISSING, id, 'reprocessJob', state);
-    if (found.state !== (state === 'failed' ? 'dead' : 'finished')) throw failure(NOT_IN_STATE, id, 'reprocessJob', state);
+    const ended = state === 'failed' ? 'dead' : 'finished';
+    if (found.state !== ended) throw failure(NOT_IN_STATE, id, 'reprocessJob', state);
     const json = jobSeen(found);
     if (reset.resetAttemptsMade) json.attemptsMade = 0;
     if (reset.resetAttemptsStarted) json.attemptsStarted = 0;
-    await this.place.dq('SEND', payloadOf(json), 'ID', id, 'REPLACE', ...sendWords(json));
+    const send: Word[] = [`${ended}?DQ.SEND`, this.place.key, payloadOf(json), 'ID', id, 'REPLACE', ...sendWords(json)];
+    // Somebody else may have it run again in the same moment.
+    if ((await this.place.together([send]))[0] === null) throw failure(NOT_IN_STATE, id, 'reprocessJob', state);
     await this.making.publish('waiting', 'jobId', id, 'prev', state);
   }
 }
