@@ -138,6 +138,8 @@ def test_the_worker_of_a_page_works_as_pasted(server, r3, tmp_path, name):
     assert "redis.Redis(socket_timeout=10)" in code
     file = tmp_path / "worker.py"
     file.write_text(code.replace("redis.Redis(", f"redis.Redis(port={server.port}, "))
+    # The pauses between the attempts are shorter than a reader's.
+    r3.config_set("dq.backoff", "EXP 100 MAXBACKOFF 1000 JITTER 20")
     for payload in (b"ann", b"bob", b"\xff"):
         r3.execute_command("DQ.SEND", "mails", payload)
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
