@@ -3,6 +3,7 @@
 import argparse
 import sys
 import time
+from contextlib import contextmanager
 
 from tests.checker.jobs.run import PATIENCE, PATIENCE_AFTER_START
 from tests.checker.jobs.run import run as run_jobs
@@ -20,7 +21,7 @@ def main() -> int:
     parser.add_argument("--only", choices=("groups", "jobs"), help="one of the two runs")
     args = parser.parse_args()
     runs = [run_of for name, run_of in (("groups", groups), ("jobs", jobs)) if args.only in (None, name)]
-    print(f"seed        {args.seed}")
+    print(f"{'seed':<14}{args.seed}")
     return max([run_of(args) for run_of in runs])
 
 
@@ -38,51 +39,57 @@ class Reloads:
 
 def groups(args) -> int:
     """Groups, retries, breakers, batches: the verbs that need no other queue."""
-    server = Server(appendonly="yes").start()
-    try:
-        reloads = Reloads(server, args.reload)
+    with reloaded_server(args) as (server, reloads):
         history, found = run(server, args.seconds, args.producers, args.consumers, args.seed, fault=reloads)
-    finally:
-        server.close()
-    print("groups")
-    print(f"sent        {len(history.sends)}")
-    print(f"delivered   {len(history.deliveries)}")
-    print(f"finished    {len(history.final['finished'])}")
-    print(f"dead        {len(history.final['dead'])}")
-    print(f"handed on   {sum(bool(send.parent) for send in history.sends)}")
-    print(f"held        {sum(bool(send.after) for send in history.sends)}")
-    print(f"pauses      {sum(verdict.pause is not None for verdict in history.verdicts)}")
-    print(f"breakers    {len({(sight.group, sight.until) for sight in history.sights})} times open")
-    print(f"reloads     {reloads.done}")
-    print(f"lost FETCH answers  {history.lost_fetches}")
-    return told(found)
+    figures = {
+        "sent": len(history.sends),
+        "delivered": len(history.deliveries),
+        "finished": len(history.final["finished"]),
+        "dead": len(history.final["dead"]),
+        "handed on": sum(bool(send.parent) for send in history.sends),
+        "held": sum(bool(send.after) for send in history.sends),
+        "pauses": sum(verdict.pause is not None for verdict in history.verdicts),
+        "open breakers": len({(sight.group, sight.until) for sight in history.sights}),
+        "lost replies": history.lost_fetches,
+        "reloads": reloads.done,
+    }
+    return report("groups", figures, found)
 
 
 def jobs(args) -> int:
     """Jobs that die, wait for others, run once more and share limits."""
-    server = Server(appendonly="yes").start()
-    try:
-        reloads = Reloads(server, args.reload)
-        patience = PATIENCE_AFTER_START if args.reload else PATIENCE
+    patience = PATIENCE_AFTER_START if args.reload else PATIENCE
+    with reloaded_server(args) as (server, reloads):
         record, found = run_jobs(
             server, args.seconds, args.producers, args.consumers, args.seed, patience=patience, fault=reloads
         )  # fmt: skip
+    figures = {
+        "sent": len(record.sends),
+        "delivered": len(record.got),
+        "events": len(record.events),
+        "signals": len(record.signals),
+        "parents": len(record.counts),
+        "dead": len(record.letters),
+        "reloads": reloads.done,
+    }
+    return report("jobs", figures, found)
+
+
+@contextmanager
+def reloaded_server(args):
+    """A server, and the reloads that a run may make on it."""
+    server = Server(appendonly="yes").start()
+    try:
+        yield server, Reloads(server, args.reload)
     finally:
         server.close()
-    print("jobs")
-    print(f"sent        {len(record.sends)}")
-    print(f"delivered   {len(record.got)}")
-    print(f"events      {len(record.events)}")
-    print(f"signals     {len(record.signals)}")
-    print(f"parents     {len(record.counts)}")
-    print(f"dead        {len(record.letters)}")
-    print(f"reloads     {reloads.done}")
-    return told(found)
 
 
-def told(found) -> int:
-    """Prints the violations. Returns the exit code."""
-    print(f"violations  {len(found)}")
+def report(name, figures, found) -> int:
+    """Prints the figures of a run and its violations. Returns the exit code."""
+    print(name)
+    for label, figure in (figures | {"violations": len(found)}).items():
+        print(f"{label:<14}{figure}")
     for line in found[:50]:
         print(f"  {line}")
     return 1 if found else 0
