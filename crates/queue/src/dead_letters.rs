@@ -2,7 +2,7 @@
 //!
 //! A message that dies becomes a dead record first, whatever becomes of it then: so it is never
 //! lost. The server sends it to the other queue in the same replicated command, and tells this one
-//! with [`Moved`], which removes the record. What could not go stays a dead record here.
+//! with [`Moved`], which removes the record. Messages that could not go stay dead records here.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ impl DeadTo {
         self.reasons == 0 || self.reasons & bit(reason) != 0
     }
 
-    /// The reasons that are named; none stands for all.
+    /// The named reasons; none means all.
     pub fn named(&self) -> impl Iterator<Item = Reason> + '_ {
         let all = Reason::ALL.into_iter();
         all.filter(|reason| self.reasons & bit(*reason) != 0)
@@ -42,11 +42,11 @@ pub fn bit(reason: Reason) -> u8 {
 /// The most queues that one message goes to, one after the other, so that a circle ends.
 pub const MAX_HOPS: u64 = 8;
 
-/// Why a message could not go. The numbers are part of the log format.
+/// The reason why a message could not go. The numbers are part of the log format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Stays {
-    /// It would go to the queue in which it is.
+    /// The message would go to the queue in which it is.
     Itself = 1,
     /// The other key is in another slot of the cluster.
     Slot = 2,
@@ -56,12 +56,12 @@ pub enum Stays {
     Closed = 4,
     /// The other queue is full.
     Full = 5,
-    /// It has gone through as many queues as it may.
+    /// The message has gone through as many queues as it may.
     Hops = 6,
 }
 
 impl Stays {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Stays; 6] = [
         Stays::Itself,
         Stays::Slot,
@@ -71,7 +71,7 @@ impl Stays {
         Stays::Hops,
     ];
 
-    /// What kept it, in words.
+    /// The obstacle, in words.
     pub fn text(self) -> &'static str {
         match self {
             Stays::Itself => "DEADTO names the queue itself",
@@ -83,19 +83,19 @@ impl Stays {
         }
     }
 
-    /// The one with this number in a log entry or a snapshot; `None` if there is none.
+    /// The reason with this number in a log entry or a snapshot; `None` if there is none.
     pub fn from_u8(n: u8) -> Option<Stays> {
         Stays::ALL.into_iter().find(|stays| *stays as u8 == n)
     }
 }
 
-/// What became of dead messages that were to go.
+/// The outcome of dead messages that were to go to another queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Moved<'a> {
-    /// Those that have gone: their numbers, and their new ids where the other queue had their own
-    /// ids already.
+    /// The messages that have gone: their numbers, and their new ids where the other queue had
+    /// their own ids already.
     pub gone: Vec<(Seq, Option<Cow<'a, [u8]>>)>,
-    /// Why the others stay, if any does.
+    /// The reason why the other messages stay, if any does.
     pub stays: Option<Stays>,
 }
 
@@ -112,7 +112,7 @@ pub struct Letter {
     pub group: Option<Box<[u8]>>,
     /// Its type, if it has one.
     pub label: Option<Box<[u8]>>,
-    /// Its headers, and those that say how it died.
+    /// Its headers, and those about its death.
     pub headers: Box<[Header]>,
 }
 
@@ -125,7 +125,7 @@ pub struct Trace {
     pub to: Box<[u8]>,
     /// Its id there, if that is another one.
     pub new_id: Option<Box<[u8]>>,
-    /// Why it died.
+    /// The reason of its death.
     pub reason: Reason,
     /// When it died (Unix ms).
     pub at: Millis,
@@ -134,14 +134,15 @@ pub struct Trace {
 /// The most messages that are remembered after they have gone.
 pub const MOST_TRACES: usize = if IS_SMALL { 3 } else { 1000 };
 
-/// What a queue knows of messages that were to go.
+/// The state of a queue about messages that were to go to another queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeadLetters {
-    /// How many have gone.
+    /// How many messages have gone.
     pub moved: u64,
-    /// The last of them, in order.
+    /// The last messages that have gone, in order.
     pub traces: VecDeque<Trace>,
-    /// Why messages could not go, and when that was (Unix ms), unless some went since.
+    /// The reason why messages could not go, and the time of that (Unix ms), unless some went
+    /// since.
     pub stays: Option<(Stays, Millis)>,
 }
 

@@ -1,7 +1,7 @@
 //! The reasons for which an operation is refused. An operation that is refused
 //! has changed nothing.
 
-/// Why the queue refused an operation.
+/// The reason why the queue refused an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// CREATE named a queue that exists.

@@ -1,5 +1,5 @@
-//! The small types by which everything else is named: numbers of messages,
-//! deliveries, groups and consumers, and times.
+//! The small types by which other types refer to things: numbers of messages, deliveries,
+//! groups and consumers, and times.
 
 use std::num::NonZeroU32;
 
@@ -14,7 +14,7 @@ pub type Receipt = u64;
 /// The largest value of an argument in milliseconds, a receipt or a limit: 2^53 -
 /// 1, which every client language can represent exactly.
 pub const MAX_EXACT: u64 = (1 << 53) - 1;
-/// A point of time that never comes: no end, or not yet happened.
+/// A point of time that never comes. It means that something has no end, or has not happened.
 pub const NEVER: Millis = u64::MAX;
 
 /// The number of a group in its queue.

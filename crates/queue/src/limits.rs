@@ -36,7 +36,7 @@ pub const MAX_ERRORS: u8 = 100;
 pub const MAX_KEPT_ERROR: usize = 4 * 1024;
 /// The longest result that is taken while the server has no memory left, in bytes.
 pub const MAX_RESULT_WHEN_FULL: usize = 64 * 1024;
-/// The most due events that one log entry may process: no slice and no command takes
+/// The greatest number of due events in one log entry: no slice and no command takes
 /// more.
 pub const MAX_STEPS: u64 = 100_000;
 /// The longest TOKEN, in bytes; the shortest is 1.
@@ -49,7 +49,7 @@ pub const MAX_JITTER: u8 = 100;
 /// The largest number of failures that open a breaker; the smallest is 1.
 pub const MAX_FAILURES: u64 = 1000;
 
-/// What is wrong with a value of a client, a log entry or a snapshot.
+/// The error in a value of a client, a log entry or a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invalid(pub &'static str);
 
@@ -165,7 +165,7 @@ pub fn breaker(breaker: Breaker) -> Result<(), Invalid> {
     )
 }
 
-/// Checks those options of a queue that are given.
+/// Checks the options of a queue that are given.
 pub fn changes(changes: &Changes) -> Result<(), Invalid> {
     let some = |n: Option<Millis>| n.map_or(Ok(()), positive);
     some(changes.lease)?;

@@ -5,7 +5,7 @@ use crate::dead_letters::DeadTo;
 use crate::transition::DEFAULT_EVENTS_LEN;
 use crate::Millis;
 
-/// How the wait after a failed delivery grows with the number of failures.
+/// The growth of the wait after a failed delivery with the number of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backoff {
     /// Always this many ms.
@@ -49,14 +49,14 @@ pub struct Rate {
 /// deliveries of a group for `open` ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Breaker {
-    /// The failures that open it, 1 to 1,000.
+    /// The number of failures that open the breaker, 1 to 1,000.
     pub failures: u64,
     /// Length of the window, at least 1 ms.
     pub per: Millis,
-    /// How long it is open the first time, at least 1 ms.
+    /// How long the breaker is open the first time, at least 1 ms.
     pub open: Millis,
-    /// The longest time that it is open, in ms; at least `open`. It is open for twice
-    /// as long as the last time when the one message let out after that fails.
+    /// The longest time that the breaker is open, in ms; at least `open`. It is open for
+    /// twice as long as the last time when the one message let out after that fails.
     pub max: Millis,
 }
 
@@ -65,21 +65,21 @@ pub struct Breaker {
 pub enum OnRetry {
     /// The group waits: the failed message stays its head.
     Block,
-    /// The group goes on without the failed message.
+    /// The group continues without the failed message.
     Skip,
 }
 
-/// Whether a group goes on after one of its messages has died.
+/// Whether a group continues after one of its messages has died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDead {
-    /// The group goes on.
+    /// The group continues.
     Continue,
     /// The group is held until it is resumed, or until the dead message is
     /// redriven, cancelled or purged.
     Block,
 }
 
-/// What groups take turns by. The numbers are part of the log and the snapshot format.
+/// The measure by which groups take turns. The numbers are part of the log and the snapshot format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Fair {
@@ -93,10 +93,10 @@ pub enum Fair {
 }
 
 impl Fair {
-    /// All of them, in the order of their numbers.
+    /// All values, in the order of their numbers.
     pub const ALL: [Fair; 3] = [Fair::Count, Fair::Time, Fair::Cost];
 
-    /// The word for it in arguments and replies.
+    /// The word for the value in arguments and replies.
     pub fn name(self) -> &'static str {
         match self {
             Fair::Count => "COUNT",
@@ -111,7 +111,7 @@ impl Fair {
 pub enum Clock {
     /// The server's clock.
     Server,
-    /// A clock of its own, which clients move. This is its time, in Unix ms.
+    /// The queue has its own clock, which clients move. This is its time, in Unix ms.
     Manual(Millis),
 }
 
@@ -124,9 +124,9 @@ pub struct Settings {
     pub retries: i64,
     /// The wait after a nack.
     pub backoff: Backoff,
-    /// The longest such wait, in ms; 0 for no limit.
+    /// The longest wait after a failure, in ms; 0 for no limit.
     pub max_backoff: Millis,
-    /// The random spread of that wait, in percent, 0 to 100.
+    /// The random spread of the wait after a failure, in percent, 0 to 100.
     pub jitter: u8,
     /// How long a message lives after its due time, in ms; 0 for ever.
     pub ttl: Millis,
@@ -146,11 +146,11 @@ pub struct Settings {
     pub max_len: u64,
     /// The most payload bytes of pending and running messages; 0 for no limit.
     pub max_bytes: u64,
-    /// The most messages leased at once; 0 for no limit.
+    /// Maximum number of messages leased at once; 0 for no limit.
     pub max_running: u64,
     /// The rate limit of deliveries, if any.
     pub rate: Option<Rate>,
-    /// The most batches of one group leased at once; at least 1.
+    /// Maximum number of batches of one group leased at once; at least 1.
     pub group_concurrency: u64,
     /// Whether a group waits behind a failed message.
     pub on_retry: OnRetry,
@@ -158,15 +158,15 @@ pub struct Settings {
     pub on_dead: OnDead,
     /// The breaker of each group and of the ungrouped messages, if any.
     pub breaker: Option<Breaker>,
-    /// What groups take turns by.
+    /// The measure by which groups take turns.
     pub fair: Fair,
-    /// Whether what would add a message is refused, so that the queue can be emptied.
+    /// Whether operations that would add a message are refused, so that the queue can be emptied.
     pub closed: bool,
     /// How many leases of a message may run out or be lost before it dies; 0 for no limit.
     pub max_timeouts: u64,
     /// How many of the last failed attempts of a message are kept, 0 to 100.
     pub errors: u8,
-    /// Where messages go that die, if not into the records of the queue.
+    /// The queue to which messages go that die, if not into the records of this queue.
     pub dead_to: Option<Box<DeadTo>>,
     /// The key of the event stream, if there is one; never empty.
     pub events: Option<Box<[u8]>>,

@@ -1,4 +1,4 @@
-//! Transitions of messages, as the event stream of a queue tells them (EVENTS).
+//! Transitions of messages, in the form of the event stream of a queue (EVENTS).
 
 use crate::message::state::Reason;
 use crate::Millis;
@@ -6,36 +6,36 @@ use crate::Millis;
 /// The name of an event stream and the most entries that are kept in it.
 pub const DEFAULT_EVENTS_LEN: u64 = 10_000;
 
-/// What has happened to a message.
+/// The kind of a transition of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It was sent.
+    /// The message was sent.
     Sent,
-    /// Its due time has come, or it has come back. It waits for a consumer, or for its group.
+    /// The message has become due, or has come back. It waits for a consumer, or for its group.
     Ready,
-    /// It was given to a consumer.
+    /// The message was given to a consumer.
     Delivered,
-    /// A consumer has finished it.
+    /// A consumer has finished the message.
     Acked,
-    /// A consumer has given it back.
+    /// A consumer has given the message back.
     Nacked,
-    /// The time of its lease ran out, or its connection was closed.
+    /// The lease ran out, or its connection was closed.
     Timeout,
-    /// It died.
+    /// The message died.
     Dead,
-    /// It was cancelled.
+    /// The message was cancelled.
     Cancelled,
-    /// The batch that it was held by has ended.
+    /// The batch that held the message has ended.
     Released,
     /// A consumer has left a note, or removed it.
     Noted,
-    /// Another message takes its place and its id.
+    /// Another message has replaced it and has its id.
     Replaced,
-    /// It was dead, and is pending again.
+    /// The message was dead, and is pending again.
     Redriven,
-    /// It was given another due time.
+    /// The message was given another due time.
     Rescheduled,
-    /// It was removed. Without an id: all messages were.
+    /// The message was removed. Without an id: all messages were.
     Purged,
 }
 
@@ -72,7 +72,7 @@ impl Kind {
 /// One transition of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {
-    /// What has happened.
+    /// The kind of the transition.
     pub kind: Kind,
     /// When it happened, in Unix ms.
     pub at: Millis,
@@ -84,10 +84,10 @@ pub struct Transition {
     pub label: Option<Box<[u8]>>,
     /// The number of its last attempt; 0 before the first.
     pub attempt: u32,
-    /// The consumer that has to do with it, if there is one with a name.
+    /// The consumer of the delivery, if there is one with a name.
     pub consumer: Option<Box<[u8]>>,
-    /// Why it died, if it did.
+    /// The reason of its death, if it died.
     pub reason: Option<Reason>,
-    /// How long from then it is due, in ms, if it is not due at once.
+    /// The time from then to its due time, in ms, if it is not due at once.
     pub delay: Option<Millis>,
 }

@@ -1,15 +1,15 @@
-//! The sentences that warn of what endangers the queues of a server.
+//! The warnings of dangers for the queues of a server.
 //!
 //! The module writes these sentences to the log of its server, and the program `dq` shows them. They
 //! stand here alone, so both say the same.
 
 #![forbid(unsafe_code)]
 
-/// Returns what is wrong with a `maxmemory-policy`. `None` if it evicts nothing.
+/// Returns the danger of a `maxmemory-policy`. `None` if it evicts nothing.
 pub fn eviction(policy: &str) -> Option<String> {
     let what = match policy {
         "noeviction" => return None,
-        // Such a policy takes only keys that expire at some time.
+        // These policies take only keys that expire at some time.
         policy if policy.starts_with("volatile-") => "queues with an EXPIRE",
         _ => "whole queues",
     };
@@ -18,8 +18,9 @@ pub fn eviction(policy: &str) -> Option<String> {
     ))
 }
 
-/// Returns what is wrong with how a server keeps its data on disk: whether it writes the
-/// append-only file, and whether it saves snapshots by itself, if that is known.
+/// Returns the danger of the way in which a server keeps its data on disk: whether it
+/// writes the append-only file, and whether it saves snapshots on its own, if that is
+/// known.
 pub fn persistence(appendonly: bool, saves: Option<bool>) -> Option<String> {
     let lost = match (appendonly, saves) {
         (true, _) => return None,
@@ -29,7 +30,7 @@ pub fn persistence(appendonly: bool, saves: Option<bool>) -> Option<String> {
     Some(format!("appendonly is no{lost}: set appendonly yes"))
 }
 
-/// Returns what is wrong with the replicas of a primary: how many are good, and how many a write
+/// Returns the danger of the replicas of a primary: how many are good, and how many a write
 /// needs, if that is known. A server tells of good ones only if a write needs some.
 pub fn replicas(good: Option<u64>, needed: Option<u64>) -> Option<String> {
     match (good, needed) {

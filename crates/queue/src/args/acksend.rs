@@ -20,7 +20,7 @@ pub struct AckSendRequest<'a> {
     pub receipt: Receipt,
     /// The result text to keep with the finished message.
     pub result: Option<Cow<'a, [u8]>>,
-    /// What to send, in order; 1 to [`MOST_SENDS`].
+    /// The messages to send, in order; 1 to [`MOST_SENDS`].
     pub next: Vec<Next<'a>>,
 }
 
@@ -29,11 +29,11 @@ pub struct AckSendRequest<'a> {
 pub struct Next<'a> {
     /// The index of the key of its queue among the words.
     pub key: usize,
-    /// What is sent.
+    /// The message or group push to send.
     pub what: What<'a>,
 }
 
-/// What an ACKSEND sends to a queue.
+/// A part of an ACKSEND that is sent to a queue.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What<'a> {
     /// A message.

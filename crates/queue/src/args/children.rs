@@ -10,8 +10,8 @@ use crate::Seq;
 /// The COUNT of CHILDREN if none is given.
 const STEP: u64 = 10;
 
-/// Where to go on: in the queue with this number among those that have told the parent of
-/// children, behind the message with this number.
+/// The place at which the listing goes on: in the queue with this number among those that
+/// have told the parent of children, behind the message with this number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// The number of the queue.
@@ -21,7 +21,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Reads what `fmt` writes, or 0 for the beginning.
+    /// Reads the form that `fmt` writes, or 0 for the beginning.
     fn parse(word: &[u8]) -> Option<Cursor> {
         if word == b"0" {
             return Some(Cursor::default());
@@ -45,7 +45,7 @@ impl fmt::Display for Cursor {
 pub struct ChildrenRequest<'a> {
     /// The id of the parent.
     pub id: &'a [u8],
-    /// Where to go on.
+    /// The place at which the listing goes on.
     pub cursor: Cursor,
     /// The most children to return; at least 1.
     pub count: usize,

@@ -14,7 +14,7 @@ use crate::Millis;
 /// The arguments of FETCH.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchRequest<'a> {
-    /// Which messages to deliver, and on which terms.
+    /// The messages to deliver, and the terms of the deliveries.
     pub fetch: Fetch<'a>,
     /// How long to wait for a message, in ms. 0 waits without a limit, and
     /// `None` does not wait.
@@ -43,15 +43,14 @@ impl FetchRequest<'_> {
 pub struct MultiFetch<'a> {
     /// The indices of the keys among the arguments; at least one.
     pub keys: Range<usize>,
-    /// What to fetch from the first of the queues that has a message to
-    /// deliver.
+    /// The request to the first of the queues that has a message to deliver.
     pub request: FetchRequest<'a>,
 }
 
 /// Reads the arguments of FETCH: `[options]`
 pub fn fetch(words: Words<'_>) -> Parsed<FetchRequest<'_>> {
     if words.left() == 0 {
-        // Many clients fetch without options. There is nothing to read or to check then.
+        // Many clients fetch without options. Then there are no options to read or to check.
         return Ok(FetchRequest::plain());
     }
     read_options(words, true)

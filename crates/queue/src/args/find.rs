@@ -13,23 +13,23 @@ use crate::queue::inspect::find::Search;
 /// The COUNT of FIND if none is given.
 const STEP: u64 = 1000;
 
-/// What FIND does with the messages that it finds.
+/// The use that FIND makes of the messages that it finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// It answers them.
+    /// FIND answers the messages.
     Messages,
-    /// It answers their ids.
+    /// FIND answers the ids of the messages.
     Ids,
-    /// It changes them, and answers how many.
+    /// FIND changes the messages, and answers how many.
     Do(FindAct),
 }
 
 /// The arguments of FIND.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FindRequest<'a> {
-    /// Which messages to find.
+    /// The messages to find.
     pub search: Search<'a>,
-    /// What to do with them.
+    /// The use that is made of the found messages.
     pub found: Found,
 }
 

@@ -11,7 +11,7 @@ const STEP: u64 = 10;
 /// The arguments of GROUPS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupsRequest {
-    /// Where to continue; 0 begins at the start.
+    /// The place at which the listing goes on; 0 is its beginning.
     pub cursor: u64,
     /// The most groups to return; at least 1.
     pub count: usize,

@@ -12,7 +12,7 @@ const STEP: u64 = 10;
 /// The arguments of LIST.
 #[derive(Debug, Clone, Copy)]
 pub struct ListRequest<'a> {
-    /// Which messages to list.
+    /// The messages to list.
     pub listing: Listing<'a>,
     /// Whether the reply holds only the ids of the messages.
     pub ids: bool,

@@ -84,10 +84,10 @@ pub use words::Words;
 
 use std::borrow::Cow;
 
-/// How the error for a word that is not an option begins.
+/// The beginning of the error for a word that is not an option.
 pub const UNKNOWN_OPTION: &str = "ERR unknown option ";
 
-/// How the errors for words that are not there end.
+/// The ends of the errors for words that are not there.
 pub const WORD_IS_ABSENT: [&str; 3] = [
     " needs a value",
     " is missing",

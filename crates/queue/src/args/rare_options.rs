@@ -14,7 +14,7 @@ use crate::message::RareChoices;
 use crate::quote::quote;
 use crate::Millis;
 
-/// What [`RareOptions`] must know of the other options.
+/// The properties of the other options that [`RareOptions`] must know.
 pub struct Others {
     /// Whether REPLACE is given.
     pub replace: bool,
@@ -161,7 +161,7 @@ impl<'a> RareOptions<'a> {
     }
 }
 
-/// The value of PARK with its FOR, if it is given.
+/// The value of PARK, with its FOR, if PARK is given.
 ///
 /// Errors: FOR is given without PARK.
 pub fn park(is_given: bool, ms: Option<Millis>) -> Parsed<Option<Park>> {

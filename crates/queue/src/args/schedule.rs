@@ -34,7 +34,7 @@ enum Rule {
 }
 
 impl<'a> ScheduleRequest<'a> {
-    /// The schedule as it is made at `now`, the time of its queue in Unix ms.
+    /// The schedule that is created at `now`, the time of its queue in Unix ms.
     ///
     /// Errors: the first fire time is beyond 2^53-1.
     pub fn at(self, now: Millis) -> Parsed<NewSchedule<'a>> {

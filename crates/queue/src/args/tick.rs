@@ -6,7 +6,7 @@ use super::words::MS;
 use super::{Parsed, Words};
 use crate::Millis;
 
-/// What TICK asks for.
+/// The request of TICK.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tick {
     /// Process what is due in all queues of the database.

@@ -27,7 +27,7 @@ pub const ANY: RangeInclusive<u64> = 0..=MAX_EXACT;
 pub const SOME: RangeInclusive<u64> = 1..=MAX_EXACT;
 /// The value of ERRORS.
 pub const ERRORS: RangeInclusive<u8> = 0..=MAX_ERRORS;
-/// The value of COUNT; the range is the same for every command that has it.
+/// The range of the value of COUNT, for every command that has it.
 pub const COUNT: RangeInclusive<u64> = 1..=MAX_COUNT;
 
 /// The arguments of a command, read from the front to the end.
@@ -265,7 +265,7 @@ fn needs_value(what: &str) -> ArgError {
     format!("ERR {what} needs a value").into()
 }
 
-/// The error for a word that is not what was expected.
+/// The error for an unexpected word.
 #[cold]
 pub fn instead(what: &str, expected: impl Display, word: &[u8]) -> ArgError {
     format!("ERR {what} must be {expected}, not {}", quote(word)).into()

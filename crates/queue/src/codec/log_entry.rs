@@ -1,5 +1,4 @@
-//! Log entries: what is replicated for each operation that is not replicated
-//! verbatim.
+//! Log entries: the replicated form of each operation that is not replicated verbatim.
 //!
 //! A log entry holds an operation in explicit form with its moment, so that
 //! replay needs no clock, no randomness and no configuration. Writing it is the
@@ -45,7 +44,7 @@ const TIME_BYTES: usize = 7;
 /// year 4253.
 pub const MAX_TIME_US: u64 = (1 << 56) - 1;
 
-/// How a queue is created, if an operation creates it.
+/// The creation of a queue by an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Creation {
     /// The options of the queue.
@@ -72,9 +71,9 @@ pub struct LogEntry<'o, 'a> {
     /// The lowest receipt that the operation may give out. Only a fetch has it;
     /// it is 0 in any other entry that is read.
     pub receipt: Receipt,
-    /// What was done since the log entry before, ahead of the operation.
+    /// The changes since the log entry before, ahead of the operation.
     pub before: Before,
-    /// How the queue was created, if this operation created it.
+    /// The creation of the queue, if this operation created it.
     pub created: Option<Creation>,
     /// The operation.
     pub op: Cow<'o, Op<'a>>,
@@ -190,14 +189,13 @@ impl<'o, 'a> LogEntry<'o, 'a> {
         }
     }
 
-    /// Applies the log entry to `queue` as it was applied on the primary:
-    /// does what was done before it, then applies the operation at its moment. If
-    /// the operation created the queue, `queue` must have just been made by
-    /// [`Creation::queue`].
+    /// Applies the log entry to `queue` as it was applied on the primary: first the
+    /// changes before it, then the operation at its moment. If the operation created the
+    /// queue, `queue` must have just been made by [`Creation::queue`].
     ///
-    /// Errors: it had another outcome than on the primary, because the two
-    /// queues differed before. Everything that could be done has been done
-    /// nevertheless, since the operation may carry the only copy of a message.
+    /// Errors: it had another outcome than on the primary, because the two queues
+    /// differed before. All possible changes are made nevertheless, because the operation
+    /// may carry the only copy of a message.
     pub fn replay(&self, queue: &mut Queue) -> Result<Done, String> {
         let moment = self.moment();
         queue.prepare(&self.before, moment);
@@ -281,7 +279,7 @@ fn kind(reader: &mut Reader) -> Result<(u8, u8), Invalid> {
     })
 }
 
-/// Writes what was done before an operation besides processing due events.
+/// Writes the changes before an operation other than processing due events.
 fn put_more(out: &mut Vec<u8>, before: &Before) {
     let flag = |is: bool, bit: u8| if is { bit } else { 0 };
     out.push(
@@ -296,7 +294,7 @@ fn put_more(out: &mut Vec<u8>, before: &Before) {
     }
 }
 
-/// Reads what [`put_more`] writes.
+/// Reads the output of [`put_more`].
 fn more(reader: &mut Reader) -> Result<Before, Invalid> {
     let bits = reader.byte()?;
     ensure(

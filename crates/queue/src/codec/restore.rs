@@ -8,20 +8,20 @@ use crate::limits::Invalid;
 use crate::message::id::NameHasher;
 use crate::Queue;
 
-/// Where the queue will be: the number of the database and the name of the key.
+/// The address at which the queue will be: the number of the database and the name of the key.
 type Address = (i32, Box<[u8]>);
 
-/// The parts that have come so far of queues of which more parts are to come. A
-/// queue appears in its database only when it is complete.
+/// The parts that have come so far, for queues that are not complete yet. A queue appears
+/// in its database only when it is complete.
 #[derive(Debug, Default)]
 pub struct Restoring {
     begun: HashMap<Address, Decoder, NameHasher>,
 }
 
 impl Restoring {
-    /// Takes in one part of the queue of a key. Returns the queue if this was
-    /// the last part. The parts of one queue come in order, those of different
-    /// queues in any order. A first part starts over, whatever came before it.
+    /// Adds one part of the queue of a key. Returns the queue if this was the last part.
+    /// The parts of one queue come in order, those of different queues in any order. A
+    /// first part starts over, whatever came before it.
     ///
     /// Errors: the part is broken, or a part before it is missing. All earlier
     /// parts of this queue are forgotten then.

@@ -17,9 +17,9 @@ impl Queue {
         encode(self, SAVED, block);
     }
 
-    /// Loads what [`Queue::save`] wrote. `next` returns one block after another,
-    /// and `None` at the end or where the input is cut off. O(n log n); O(n) for messages in the order in which
-    /// they are saved.
+    /// Loads the blocks that [`Queue::save`] wrote. `next` returns one block after another, and
+    /// `None` at the end or where the input is cut off. O(n log n); O(n) for messages in the order
+    /// in which they are saved.
     ///
     /// Errors: an unknown version, or input that no `save` can have written.
     /// The input may come from anyone: every count is checked.
@@ -49,9 +49,9 @@ impl Queue {
         });
     }
 
-    /// Calls `part` with the parts of everything that a client can observe, no
-    /// two of them equal: the blocks of the snapshot, each behind its number.
-    /// Queues that applied equal log entries have equal parts. O(n).
+    /// Calls `part` with all parts that a client can observe, no two of them equal: the
+    /// blocks of the snapshot, each behind its number. Queues that applied equal log
+    /// entries have equal parts. O(n).
     pub fn digest(&self, part: &mut dyn FnMut(&[u8])) {
         let mut number = 0;
         let mut bytes = Vec::new();

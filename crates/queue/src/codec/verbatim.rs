@@ -44,8 +44,8 @@ pub fn moment(queue: &Queue, op: &Op, moment: Moment, issued: Receipt) -> Option
     (says_all && queue.is_at_last(moment)).then(|| last_moment(queue))
 }
 
-/// The log entry of an operation that was replicated verbatim, for a queue that
-/// has applied everything before it.
+/// The log entry of an operation that was replicated verbatim, for a queue that has
+/// applied all earlier operations.
 pub fn log_entry<'o, 'a>(queue: &Queue, op: &'o Op<'a>) -> LogEntry<'o, 'a> {
     LogEntry::of(last_moment(queue), 0, None, op)
 }

@@ -7,8 +7,8 @@
 
 use crate::limits::Invalid;
 
-/// The most elements for which memory is reserved before any of them has been
-/// read, whatever the input claims.
+/// The greatest number of elements for which memory is reserved before any of them has
+/// been read, even if the input announces more.
 pub const MOST_RESERVED: usize = 1024;
 
 /// Writes a number in 1 byte below 128, and in at most 10 bytes.
@@ -80,8 +80,8 @@ pub fn put_fixed(out: &mut Vec<u8>, n: u64) {
     out.extend_from_slice(&n.to_le_bytes());
 }
 
-/// Reads what the functions above write. Every method returns an error if the
-/// input ends too early.
+/// Reads the output of the functions above. Every method returns an error if the input
+/// ends too early.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -95,12 +95,12 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    /// Whether everything has been read.
+    /// Whether all bytes have been read.
     pub fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Checks that everything has been read.
+    /// Checks that all bytes have been read.
     pub fn end(self) -> Result<(), Invalid> {
         match self.is_at_end() {
             true => Ok(()),

@@ -1,5 +1,5 @@
-//! Collections that know nothing of queues: ordered sets, tables and lists whose
-//! steps are bounded, however large they are.
+//! Collections that do not depend on queues: ordered sets, tables and lists whose steps
+//! are bounded, however large they are.
 
 pub mod footprint;
 pub mod long_list;

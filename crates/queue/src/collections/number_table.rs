@@ -24,8 +24,8 @@ impl<V> Default for NumberTable<V> {
     }
 }
 
-/// Buckets in the cache: for the numbers that are added, for those that are
-/// removed, and for a neighbour of each.
+/// Number of buckets whose positions are remembered: those of the numbers that are
+/// added, of those that are removed, and of a neighbour of each.
 const REMEMBERED: usize = 4;
 
 /// The hash of a number. Sixteen consecutive numbers (a row) are neighbours in the

@@ -69,8 +69,8 @@ impl RateWindow {
         at
     }
 
-    /// Counts the deliveries of one millisecond as others, if they are stored: `after` in
-    /// place of `before` of them. O(log n).
+    /// Changes the count of the deliveries of one millisecond, if they are stored: from
+    /// `before` to `after`. O(log n).
     pub fn correct(&mut self, at: Millis, before: u64, after: u64) {
         let Ok(found) = self.given.binary_search_by_key(&at, |(at, _)| *at) else {
             return;
@@ -82,7 +82,7 @@ impl RateWindow {
         }
     }
 
-    /// Counts `n` deliveries at `now`, which must not be before the last ones.
+    /// Counts `n` deliveries at `now`, which must not be earlier than the last deliveries.
     pub fn count(&mut self, rate: Rate, now: Millis, n: u64) {
         while let Some((at, gone)) = self.given.front().copied() {
             if in_window(at, rate, now) {

@@ -184,9 +184,9 @@ impl<T> Table<T> {
     /// Begins to move all entries to a table that suits their number.
     ///
     /// With `len` entries in `buckets`, the last entry has moved after `buckets /
-    /// SEARCHED + len / MOVED` operations, which is less than a quarter of the
-    /// buckets. As many entries can be inserted meanwhile, so the new table has
-    /// room for those too, and for twice the present entries, so that it lasts.
+    /// SEARCHED + len / MOVED` operations, which is less than a quarter of the buckets.
+    /// The same number of entries can be inserted meanwhile, so the new table has room
+    /// for them, too, and for twice the present entries, so that it lasts.
     fn resize(&mut self) {
         let (len, buckets) = (self.entries.len(), self.entries.num_buckets());
         self.put_aside((2 * len).max(len + buckets / 4));
@@ -325,7 +325,8 @@ mod tests {
                     0..=2 => (start..start + count).for_each(|key| pair.insert(key, start)),
                     3 => (start..start + count).for_each(|key| pair.remove(key)),
                     4 => (0..start + count).for_each(|key| pair.remove(key)),
-                    // As in a queue: each key that is added is removed soon after.
+                    // The keys come and go as in a queue: each key that is added is removed soon
+                    // after.
                     5 => for key in start..start + count {
                         pair.insert(key + 40, key);
                         pair.remove(key);

@@ -1,4 +1,4 @@
-//! The consumers of a queue: who fetches under which name, and what became of it.
+//! The consumers of a queue: the names under which clients fetch, and the counts of their messages.
 
 use hashbrown::HashMap;
 
@@ -350,7 +350,7 @@ impl Consumers {
         ConsumerIx(ix)
     }
 
-    /// Changes a consumer and keeps `idle` in step with it.
+    /// Changes a consumer and updates `idle`.
     fn change(&mut self, ix: ConsumerIx, change: impl FnOnce(&mut Consumer)) {
         let Some(consumer) = self.slots.get_mut(ix.0 as usize).and_then(Option::as_mut) else {
             return;

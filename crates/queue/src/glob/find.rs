@@ -11,7 +11,7 @@ pub(super) enum Finder {
 }
 
 impl Finder {
-    /// For a part that is not empty.
+    /// Creates the finder of a part that is not empty.
     pub(super) fn new(part: &Part) -> Finder {
         let bytes: Option<Vec<u8>> = part.iter().map(|set| set.only()).collect();
         match bytes {
@@ -22,7 +22,7 @@ impl Finder {
         }
     }
 
-    /// Where the first place in `text` that the part matches ends.
+    /// The end of the first place in `text` that the part matches.
     pub(super) fn end_in(&self, text: &[u8]) -> Option<usize> {
         match self {
             Finder::Literal(Literal(finder)) => {
@@ -45,7 +45,7 @@ impl PartialEq for Literal {
 
 impl Eq for Literal {}
 
-/// After so many bytes without a match it pays to look for the next beginning.
+/// After this many bytes without a match it is faster to search for the next beginning.
 const IDLE: u32 = 16;
 
 /// A part in which a position may be one of several bytes.
@@ -55,7 +55,7 @@ const IDLE: u32 = 16;
 /// set for some bytes, it goes on to the next byte with which the part may begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sets {
-    /// For each byte value, so many words: at which positions it may be.
+    /// For each byte value, words of bits for the positions at which it may be.
     positions: Vec<u64>,
     /// The words of one byte value.
     words: usize,
@@ -66,7 +66,7 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    /// For a part that is not empty.
+    /// Creates the sets of a part that is not empty.
     fn new(part: &Part) -> Sets {
         let words = part.len().div_ceil(64);
         let mut positions = vec![0; 256 * words];
@@ -87,7 +87,7 @@ impl Sets {
         }
     }
 
-    /// Where the first place in `text` that the part matches ends.
+    /// The end of the first place in `text` that the part matches.
     fn end_in(&self, text: &[u8]) -> Option<usize> {
         let mut begin = 0;
         loop {
@@ -101,7 +101,7 @@ impl Sets {
         }
     }
 
-    /// Where the part may begin next, at the latest.
+    /// The last place at which the part may begin next.
     fn next_begin(&self, text: &[u8]) -> Option<usize> {
         match *self.first {
             [a] => memchr(a, text),
@@ -111,8 +111,8 @@ impl Sets {
         }
     }
 
-    /// Reads a text until the part has matched, or until it has matched nothing of
-    /// the bytes read last and the next byte to begin with can be looked for.
+    /// Reads a text until the part has matched, or until no prefix of the part matches
+    /// the last bytes, so that the next beginning can be searched.
     fn run(&self, text: &[u8]) -> Run {
         let skips = !self.first.is_empty();
         match <&[u64; 256]>::try_from(self.positions.as_slice()) {
@@ -164,7 +164,7 @@ impl Sets {
 
 /// The result of reading a text.
 enum Run {
-    /// The part matched, up to here.
+    /// The part matched, and its match ends here.
     Matched(usize),
     /// No match ends or begins in this many bytes, which were read.
     Nothing(usize),

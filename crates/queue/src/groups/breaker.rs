@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use crate::settings::Breaker;
 use crate::{Millis, Seq, MAX_EXACT};
 
-/// What a breaker does now.
+/// The phase of a breaker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
     /// Messages are delivered. Has the times of the failures that may still count, in
@@ -21,12 +21,12 @@ pub enum Phase {
     Open {
         /// When it becomes half-open, in Unix ms.
         until: Millis,
-        /// For how long it is open this time, in ms.
+        /// How long the breaker is open this time, in ms.
         length: Millis,
     },
     /// One message at a time is delivered.
     HalfOpen {
-        /// For how long it was open the last time, in ms.
+        /// How long the breaker was open the last time, in ms.
         length: Millis,
         /// The message that was let out and still runs.
         probe: Option<Seq>,
@@ -36,11 +36,11 @@ pub enum Phase {
 /// How many messages a breaker lets out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lets {
-    /// Any number: it is closed.
+    /// Any number of messages: the breaker is closed.
     Any,
-    /// One, which becomes the probe. It must be leased.
+    /// One message, which becomes the probe. It must be leased.
     Probe,
-    /// None: it is open, or its probe still runs.
+    /// No message: the breaker is open, or its probe still runs.
     None,
 }
 
@@ -68,7 +68,7 @@ impl Circuit {
         Circuit { phase, cause }
     }
 
-    /// What it does, as far as [`Circuit::pass_time`] has brought it.
+    /// The phase as far as [`Circuit::pass_time`] has brought it.
     pub fn phase(&self) -> &Phase {
         &self.phase
     }
@@ -96,7 +96,7 @@ impl Circuit {
         }
     }
 
-    /// What it does at `now`, as a word.
+    /// The phase at `now`, as a word.
     pub fn state(&self, now: Millis) -> &'static str {
         match self.phase {
             Phase::Closed(_) => "closed",
@@ -175,7 +175,7 @@ impl Circuit {
                 rule.open
             }
             Phase::HalfOpen { length, .. } if was_probe => length.saturating_mul(2).min(rule.max),
-            // Of the messages that were running before it opened.
+            // These failures are of messages that were running before the breaker opened.
             Phase::Open { .. } | Phase::HalfOpen { .. } => return false,
         };
         self.cause = seq;

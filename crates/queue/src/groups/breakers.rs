@@ -15,9 +15,9 @@ pub type Change = (Millis, Seq, GroupIx);
 /// is used.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BreakerTimes {
-    /// When open ones become half-open.
+    /// The times at which open breakers become half-open.
     ends: OrderedSet<Change>,
-    /// When the failures of closed ones no longer count.
+    /// The times at which the failures of closed breakers no longer count.
     lapses: OrderedSet<Change>,
 }
 

@@ -6,9 +6,9 @@ use crate::Seq;
 
 /// The dead messages that hold a group, in send order.
 ///
-/// There may be very many. Those whose records were pruned since cannot be dealt
-/// with one by one: only what releases the group from all of them does. So the
-/// first of them stands for all.
+/// The number of holds may be very large. Messages whose records were pruned since cannot
+/// be redriven or removed one by one: their holds end only when all holds of the group
+/// end. So the first of them stands for all.
 #[derive(Debug, Clone, Default)]
 pub struct Holds {
     /// Dead messages whose records are kept.
@@ -17,7 +17,7 @@ pub struct Holds {
     pruned: Option<(Seq, Box<[u8]>)>,
 }
 
-/// One of the messages that hold a group.
+/// A message that holds a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holder<'a> {
     /// A dead message whose record is kept.

@@ -201,9 +201,9 @@ impl Groups {
         Some((at, GroupIx::in_slot(number as usize)))
     }
 
-    /// Updates everything that depends on a group's contents: whether it is listed,
-    /// held or configured, and for which reasons. Drops the group if it is empty
-    /// and has no settings.
+    /// Updates all indexes that depend on a group's contents: whether it is listed, held
+    /// or configured, and for which reasons. Drops the group if it is empty and has no
+    /// settings.
     pub fn settle(&mut self, ix: GroupIx) {
         let Some(group) = self.slots.get_mut(ix.slot()) else {
             return;
@@ -290,7 +290,7 @@ impl Groups {
                 copy.ext_mut().paused_until = group.ext().paused_until;
                 let usage = group.ext().usage.as_deref();
                 let usage = usage.map(|usage| usage.without_running());
-                // None is stored of a group that has used nothing.
+                // No usage is stored for a group without usage.
                 let usage = usage.filter(|usage| *usage != Default::default());
                 copy.ext_mut().usage = usage.map(Box::new);
             }
@@ -352,7 +352,7 @@ impl Groups {
     }
 }
 
-/// Counts one more, or one less.
+/// Increases or decreases a counter by one.
 fn count(counter: &mut usize, comes: bool) {
     if comes {
         *counter += 1;

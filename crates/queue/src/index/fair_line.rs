@@ -1,4 +1,4 @@
-//! The ready line in the order of what its groups have used (FAIR TIME, FAIR COST).
+//! The ready line in the order of its groups' usage (FAIR TIME, FAIR COST).
 //!
 //! Each group has a tag: how much it has used, divided by its weight. The group with the
 //! lowest tag gives next. A group that comes to the line gets at least the tag of the one
@@ -7,11 +7,11 @@
 use super::ready_line::{Kind, Position};
 use crate::collections::ordered::{Key, OrderedSet};
 
-/// A place in the order: priority, tag, and the position for those with equal tags.
+/// A position in the order: priority, tag, and the position for those with equal tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FairKey {
     priority: i8,
-    /// What the group has used.
+    /// The usage of the group.
     pub tag: u64,
     /// Its position in the ready line.
     pub position: Position,
@@ -20,7 +20,7 @@ pub struct FairKey {
 impl Key for FairKey {}
 
 impl FairKey {
-    /// The place of a group or of the ungrouped messages.
+    /// The position of a group or of the ungrouped messages.
     pub fn new(tag: u64, position: Position) -> FairKey {
         FairKey {
             priority: position.priority,
@@ -30,20 +30,20 @@ impl FairKey {
     }
 }
 
-/// What a group, or the ungrouped messages, have used. Tags count thousandths of a
+/// The usage of a group, or of the ungrouped messages. Tags count thousandths of a
 /// millisecond or of a cost, so that weights divide them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// What was used so far, running messages by estimate.
+    /// The usage so far, with an estimate for running messages.
     pub tag: u64,
-    /// What a message has used lately, in ms; 0 if that is not known.
+    /// The mean usage of a message lately, in ms; 0 if that is not known.
     pub mean: u64,
     /// The part of the tag that is estimated, for the messages that run.
     pub estimated: u64,
 }
 
 impl Usage {
-    /// The usage if what runs is removed.
+    /// The usage without that of running messages.
     pub fn without_running(self) -> Usage {
         Usage {
             tag: self.tag.saturating_sub(self.estimated),
@@ -53,15 +53,15 @@ impl Usage {
     }
 }
 
-/// The order of all that can give, and what is common to all.
+/// The order of all groups that can deliver, and the state that is common to all.
 #[derive(Debug, Clone, Default)]
 pub struct FairLine {
     sets: [OrderedSet<FairKey>; 3],
-    /// The tag of the group that gave last.
+    /// The tag of the group that delivered last.
     pub clock: u64,
-    /// What a message of any group has used lately, in ms.
+    /// The mean usage of a message of any group lately, in ms.
     pub mean: u64,
-    /// What the ungrouped messages have used.
+    /// The usage of the ungrouped messages.
     pub plain: Usage,
 }
 
@@ -97,12 +97,12 @@ impl FairLine {
         }
     }
 
-    /// No group is in the line any longer.
+    /// Empties the line: no group is in it any longer.
     pub fn clear(&mut self) {
         self.sets = Default::default();
     }
 
-    /// All that is known, but not which groups they are. For tests.
+    /// The state of the line, without the numbers of the groups. For tests.
     #[cfg(any(test, feature = "validate"))]
     pub fn told(&self) -> String {
         let sets = self.sets.iter().map(|set| {

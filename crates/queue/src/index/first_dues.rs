@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::collections::footprint::allocated;
 use crate::Millis;
 
-/// Maximum number of times that are told apart, so that the memory is bounded.
+/// Maximum number of times that are distinguished, so that the memory is bounded.
 const MOST: usize = 1024;
 
 /// How many messages have which first due time.
@@ -31,7 +31,7 @@ impl FirstDues {
         }
     }
 
-    /// Takes out a message that was first due at `at`. O(1).
+    /// Removes a message that was first due at `at`. O(1).
     pub fn remove(&mut self, at: Millis) {
         let at = at >> self.shift;
         let Some(count) = self.counts.get_mut(&at) else {
@@ -47,14 +47,14 @@ impl FirstDues {
         }
     }
 
-    /// The earliest first due time. Where times are not told apart to the millisecond, it
-    /// is the latest that it can be. O(1).
+    /// The earliest first due time. If times are not distinguished to the millisecond, it
+    /// is the latest possible time. O(1).
     pub fn earliest(&self) -> Option<Millis> {
         let (first, _) = self.counts.first_key_value()?;
         Some((first << self.shift) | ((1 << self.shift) - 1))
     }
 
-    /// Whether both hold the same times, as far as both tell them apart. O(1).
+    /// Whether both hold the same times, as far as both distinguish them. O(1).
     pub fn is_same(&self, other: &FirstDues) -> bool {
         let shift = self.shift.max(other.shift);
         let at_shift = |dues: &FirstDues| {

@@ -1,17 +1,17 @@
-//! The indexes of held messages: those that wait until something lets them go.
+//! The indexes of held messages: those that wait until they are released.
 
 use crate::collections::ordered::OrderedSet;
 use crate::{Millis, Seq, TimeIndex};
 
-/// All held messages, and when their waits end by themselves. Those that are neither parked nor
-/// held by children wait for a batch.
+/// All held messages, and the ends of limited waits. Messages that are neither parked nor held
+/// by children wait for a batch.
 #[derive(Debug, Clone, Default)]
 pub struct Held {
-    /// All of them, by the time since when they have been held.
+    /// All held messages, by the time since when they have been held.
     pub all: TimeIndex,
-    /// Parked ones that wait for a limited time, by its end.
+    /// Parked messages that wait for a limited time, by its end.
     ends: TimeIndex,
-    /// Those that are to die because a child died, and have not yet.
+    /// The messages that are to die because a child died, and have not yet.
     pub dying: OrderedSet<Seq>,
     /// How many wait for children.
     pub by_children: u64,
@@ -20,7 +20,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Notes when the wait of a message ends by itself (Unix ms).
+    /// Notes the end of the limited wait of a message (Unix ms).
     pub fn ends_at(&mut self, seq: Seq, at: Millis) {
         self.ends.insert((at, seq), ());
     }
@@ -30,7 +30,7 @@ impl Held {
         self.ends.remove(&(at, seq));
     }
 
-    /// The wait that ends first, and when that is (Unix ms). O(log n).
+    /// The message whose wait ends first, and that time (Unix ms). O(log n).
     pub fn first_end(&self) -> Option<(Millis, Seq)> {
         self.ends.first().map(|(key, ())| key)
     }

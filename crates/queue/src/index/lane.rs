@@ -84,7 +84,7 @@ fn earlier(a: Option<(Millis, Seq)>, b: Option<(Millis, Seq)>) -> Option<(Millis
 /// Consecutive messages of one index that can be promoted together.
 #[derive(Debug)]
 pub struct Run {
-    /// Their due times and numbers, in order; at least one.
+    /// The due times and numbers, in order; at least one.
     pub keys: SmallVec<[(Millis, Seq); Run::MOST]>,
     priority: i8,
     from: StoredState,
@@ -117,7 +117,7 @@ impl Lanes {
         }
     }
 
-    /// Takes out a message.
+    /// Removes a message.
     pub fn remove(&mut self, stored: StoredState, pending_key: PendingKey) {
         let Some(lane) = self.lane_mut(pending_key.priority) else {
             return;
@@ -169,7 +169,7 @@ impl Lanes {
         })
     }
 
-    /// The time of all messages of a run has come.
+    /// Promotes all messages of a run, which are due now.
     pub fn promote_run(&mut self, run: &Run) {
         let Some(lane) = self.lane_mut(run.priority) else {
             return;

@@ -1,4 +1,4 @@
-//! The indexes of a queue: what tells which message comes next.
+//! The indexes of a queue, which find the next message.
 
 pub mod batches;
 pub mod fair_line;

@@ -11,19 +11,19 @@ use crate::collections::merge::merged;
 use crate::collections::ordered::{Key, OrderedSet};
 use crate::{GroupIx, Millis, Seq};
 
-/// When and how something joined the ready line. An earlier millisecond comes
-/// first. Within one millisecond, joins because a time had come are before those by
+/// The time and the way in which an entry joined the ready line. An earlier millisecond
+/// comes first. Within one millisecond, joins because a time had come are before those by
 /// commands, and commands are in their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Join {
     /// When it joined, in ms.
     pub time: Millis,
-    /// 0 for a join because a time had come, else the ticket of the command.
+    /// 0 for a join at a due time, else the ticket of the command.
     pub ticket: u64,
 }
 
 impl Join {
-    /// A join because this time has come.
+    /// A join at this due time.
     pub fn by_time(time: Millis) -> Join {
         Join { time, ticket: 0 }
     }
@@ -66,9 +66,9 @@ impl Position {
 /// The ready line: the positions of the groups that can give a message now, in the
 /// order in which they will.
 ///
-/// Those whose breaker is half-open are kept apart, because a FETCH with NOACK passes
-/// over them, however many there are. So are the hidden groups, which are passed over when
-/// the breaker of the ungrouped messages lets nothing out.
+/// Groups whose breaker is half-open are kept separately, because a FETCH with NOACK
+/// passes over all of them. So are the hidden groups, which are passed over when the
+/// breaker of the ungrouped messages lets nothing out.
 #[derive(Debug, Clone, Default)]
 pub struct ReadyLine {
     steady: OrderedSet<Position>,
@@ -76,7 +76,7 @@ pub struct ReadyLine {
     hidden: OrderedSet<Position>,
 }
 
-/// Who stands at a position of the ready line.
+/// The group that stands at a position of the ready line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A group whose breaker is not half-open.
@@ -109,7 +109,7 @@ impl ReadyLine {
     }
 
     /// The first position; with `no_ack` the first one of a group whose breaker is not
-    /// half-open, and of a hidden group only if `hidden` says so.
+    /// half-open, and of a hidden group only if `hidden` is true.
     #[inline]
     pub fn first(&self, no_ack: bool, hidden: impl FnOnce() -> bool) -> Option<Position> {
         let steady = self.steady.first().map(|(key, ())| key);
@@ -162,8 +162,8 @@ impl ReadyLine {
     }
 }
 
-/// The one position that is usually all there is to store for a group: the one it
-/// has, or the first that is expected.
+/// The only position that is stored for most groups: the one it has, or the first that is
+/// expected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Spot {
     /// The group has no position.
@@ -171,20 +171,20 @@ pub enum Spot {
     Nowhere,
     /// The group is in the ready line.
     Line {
-        /// As in [`Position`].
+        /// The priority, as in [`Position`].
         priority: i8,
-        /// As in [`Position`].
+        /// The time of joining, as in [`Position`].
         join: Join,
-        /// As in [`Position`].
+        /// The number of the message, as in [`Position`].
         seq: Seq,
     },
     /// The group will join the ready line.
     Expected {
-        /// As in [`Position`].
+        /// The priority, as in [`Position`].
         priority: i8,
         /// When it will join, in ms.
         time: Millis,
-        /// As in [`Position`].
+        /// The number of the message, as in [`Position`].
         seq: Seq,
     },
 }
@@ -244,7 +244,7 @@ pub type Positions = SmallVec<[Position; 1]>;
 /// the same time.
 #[derive(Debug, Clone, Default)]
 pub struct Expected {
-    /// By priority, lowest number first. None is empty.
+    /// By priority, lowest number first. No set is empty.
     lanes: Vec<(i8, Lane)>,
 }
 
@@ -276,7 +276,7 @@ impl Expected {
         }
     }
 
-    /// Removes a position, if it is there. O(log n).
+    /// Removes a position, if the index has it. O(log n).
     pub fn remove(&mut self, key: &Position) {
         let found = self
             .lanes
@@ -298,7 +298,7 @@ impl Expected {
         }
     }
 
-    /// The position whose time comes next. O(priorities).
+    /// The position with the earliest time. O(priorities).
     pub fn next(&self) -> Option<Position> {
         let lanes = self.lanes.iter();
         let firsts = lanes.filter_map(|(priority, lane)| Some(key(*priority, lane.first()?.0)));

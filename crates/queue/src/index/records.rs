@@ -20,16 +20,16 @@ pub struct Record {
     pub ended_at: Millis,
     /// Whether it has a group.
     pub grouped: bool,
-    /// When the RETAIN of its own ends (Unix ms), if it has one.
+    /// When its own RETAIN ends (Unix ms), if it has one.
     pub own_end: Option<Millis>,
 }
 
 /// The records of one state that have a RETAIN of their own.
 #[derive(Debug, Clone, Default)]
 pub struct OwnRetained {
-    /// By the time at which they ended.
+    /// The records by the time at which they ended.
     pub by_time: TimeIndex,
-    /// By the time at which their RETAIN ends.
+    /// The records by the time at which their RETAIN ends.
     pub by_end: TimeIndex,
 }
 
@@ -55,7 +55,7 @@ pub struct Records {
     pub dead: TimeIndex,
     /// Ids that are still taken though their records are gone.
     pub dedup: DedupMemory,
-    /// How many of all have a group.
+    /// The number of records that have a group.
     pub grouped: usize,
 }
 
@@ -123,9 +123,9 @@ impl Records {
         debug_assert!(known.is_some(), "no index has the record {}", record.seq);
     }
 
-    /// The indexes by time for a stored state: of the records that the queue's
-    /// RETAIN is for, and of those with one of their own. There are none unless it is
-    /// a state of ended messages.
+    /// The indexes by time for a stored state: of the records that the queue's RETAIN
+    /// applies to, and of those with their own RETAIN. There are no such indexes unless
+    /// it is a state of ended messages.
     pub fn indexes(&self, stored: StoredState) -> impl Iterator<Item = &TimeIndex> {
         let own = self.own.as_ref().and_then(|own| own.at(stored));
         let main = match stored {
@@ -148,7 +148,7 @@ impl Records {
         }
     }
 
-    /// The finished or cancelled message that ended first: when, and its number.
+    /// The finished or cancelled message that ended first: its time and number.
     pub fn oldest_settled(&self) -> Option<(Millis, Seq)> {
         let own = self.own.as_deref();
         let own = own.and_then(|own| earliest(&own.finished.by_time, &own.cancelled.by_time));
@@ -156,7 +156,7 @@ impl Records {
     }
 
     /// The finished or cancelled message that ended first of those that the queue's
-    /// RETAIN is for: when, and its number.
+    /// RETAIN applies to: its time and number.
     pub fn oldest_by_queue(&self) -> Option<(Millis, Seq)> {
         earliest(&self.finished, &self.cancelled)
     }
@@ -167,7 +167,7 @@ impl Records {
         earliest(&own.finished.by_end, &own.cancelled.by_end)
     }
 
-    /// The dead message that died first: when, and its number.
+    /// The dead message that died first: its time and number.
     pub fn oldest_dead(&self) -> Option<(Millis, Seq)> {
         self.dead.first().map(|(key, ())| key)
     }
@@ -250,8 +250,8 @@ pub struct DedupMemory {
     hasher: NameHasher,
     /// The ids, and when their messages ended.
     by_id: NameTable<(Arc<[u8]>, Millis)>,
-    /// The same ids, roughly by the time at which their messages ended. An id that
-    /// is forgotten late costs memory for a while, never a wrong answer. Each id is
+    /// The ids of the table, roughly by the time at which their messages ended. An id
+    /// that is forgotten late costs memory for a while, never a wrong answer. Each id is
     /// in the list once.
     by_end: LongList<(Millis, Arc<[u8]>)>,
 }

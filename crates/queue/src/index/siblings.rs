@@ -1,4 +1,4 @@
-//! Which messages of a queue are children of which parents.
+//! The messages of a queue that are children, and their parents.
 //!
 //! The children that one parent has in this queue are *siblings*. Their parent is stored
 //! once for all of them. A set of siblings is known by the number of the message that was
@@ -16,13 +16,13 @@ use crate::Seq;
 /// The children that a parent has in this queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Siblings {
-    /// Their parent.
+    /// The parent of these children.
     pub parent: Parent,
-    /// Messages and records of them that the queue still has.
+    /// The number of these children that the queue still has as messages or records.
     pub members: u64,
-    /// Those that have not ended.
+    /// The number of children that have not ended.
     pub live: u64,
-    /// Those that are dead.
+    /// The number of children that are dead.
     pub dead: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct Siblings {
 pub struct AllSiblings {
     by_parent: BTreeMap<Parent, Seq>,
     all: BTreeMap<Seq, Siblings>,
-    /// Which message is in which set.
+    /// The set of each message.
     pub members: Members,
 }
 
@@ -83,7 +83,7 @@ impl AllSiblings {
         self.all.insert(number, siblings);
     }
 
-    /// Takes a message out of its set, and forgets the set if it was the last. Returns the
+    /// Removes a message from its set, and forgets the set if it was the last. Returns the
     /// number of the set and its parent.
     pub fn leave(&mut self, seq: Seq) -> Option<(Seq, Parent)> {
         let number = self.members.remove(seq)?;
@@ -109,7 +109,7 @@ impl AllSiblings {
         self.all.len()
     }
 
-    /// Whether nothing is left, so that the queue need not keep this.
+    /// Whether no set is left, so that the queue need not keep this.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

@@ -37,7 +37,7 @@ impl Waiting {
         self.lanes_mut(&pending_key).insert(stored, pending_key);
     }
 
-    /// Takes out a message.
+    /// Removes a message.
     pub fn remove(&mut self, stored: StoredState, pending_key: PendingKey) {
         self.lanes_mut(&pending_key).remove(stored, pending_key);
     }
@@ -77,8 +77,8 @@ impl Waiting {
             .next_run(grouped.map_or(bound, |head| head.min(bound)), most)
     }
 
-    /// Whether so many messages of one kind are due at `now` and not promoted yet.
-    /// O(most).
+    /// Whether at least `most` messages of one kind are due at `now` and not promoted
+    /// yet. O(most).
     pub fn is_burst(&self, now: Millis, most: usize) -> bool {
         let unpromoted = [StoredState::Delayed, StoredState::Retry].into_iter();
         let mut indexes = unpromoted.flat_map(|stored| self.indexes(stored));
@@ -101,7 +101,7 @@ impl Waiting {
             .chain(self.grouped.indexes(stored))
     }
 
-    /// The earliest due time of all that is not due yet at `now`.
+    /// The earliest due time of all messages that are not due yet at `now`.
     pub fn next_due(&self, now: Millis) -> Option<Millis> {
         let after = |index: &TimeIndex| {
             let later = index.next_after(&(now, Seq::MAX));

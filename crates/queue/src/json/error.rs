@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why nothing was extracted. Text of the client is only included quoted, so
+/// The reason why nothing was extracted. Text of the client is only included quoted, so
 /// each error is one printable line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JsonError {
@@ -16,7 +16,7 @@ pub enum JsonError {
         /// The byte offset of the error; the length of the payload if that ends
         /// too early.
         position: usize,
-        /// What is wrong there.
+        /// The description of the error.
         what: String,
     },
     /// The payload is nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
@@ -39,7 +39,7 @@ pub enum JsonError {
     BadPath {
         /// The path, quoted.
         path: String,
-        /// What is wrong with it.
+        /// The description of the error.
         what: &'static str,
     },
 }

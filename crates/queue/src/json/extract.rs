@@ -71,7 +71,7 @@ pub fn extract<'a>(payload: &'a [u8], paths: &[Path]) -> Result<Vec<Scalar<'a>>,
         .collect()
 }
 
-/// A path to look for, and its index in the list of the caller.
+/// A path to find, and its index in the list of the caller.
 struct Wanted<'p> {
     path: &'p Path,
     index: usize,
@@ -250,7 +250,7 @@ impl<'a> Visitor<'a> for Walk<'_, '_, 'a> {
     }
 }
 
-/// Looks up the name of a field without copying it.
+/// Finds the name of a field without copying it.
 struct Key<'k, 'w, 'p, 'a> {
     walk: &'k Walk<'w, 'p, 'a>,
 }

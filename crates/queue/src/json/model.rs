@@ -169,8 +169,8 @@ proptest! {
         let ours = extract(&bytes, &[]);
         match (&full, &ours) {
             (Ok(_), Ok(_)) | (Err(_), Err(_)) => {}
-            // Only the full parser has to represent every number and string, so
-            // it may refuse what extraction skips.
+            // Only the full parser has to represent every number and string, so it may
+            // refuse values that extraction skips.
             (Err(error), Ok(_)) => prop_assert!(
                 error.to_string().contains("number out of range")
                     || error.to_string().contains("surrogate")

@@ -1,4 +1,4 @@
-//! A single value of a payload, and what it can be read as.
+//! A single value of a payload, and the types as which it can be read.
 
 use std::borrow::Cow;
 

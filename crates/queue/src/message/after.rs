@@ -1,4 +1,4 @@
-//! What a message waits for: the options BATCH, AFTER and PARK.
+//! The conditions that a message waits for: the options BATCH, AFTER and PARK.
 //!
 //! A named batch is a set of messages of one queue that others can wait for. It
 //! has nothing to do with the messages that one FETCH delivers of a group, which
@@ -53,29 +53,29 @@ impl Batching {
 pub struct After {
     /// The name of the batch.
     pub batch: Box<[u8]>,
-    /// What a dead message of the batch means for this one.
+    /// The effect of a dead message of the batch on this one.
     pub on_fail: OnFail,
     /// The messages of the batch when this one ceased to be held. Zeros while it is
     /// held.
     pub counts: Counts,
 }
 
-/// What a dead message of a batch means for a message that waits for the batch. The
+/// The effect of a dead message of a batch on a message that waits for the batch. The
 /// numbers are part of the log and the snapshot format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum OnFail {
-    /// It goes on waiting until the dead message is redriven, cancelled or removed.
+    /// The message continues to wait until the dead message is redriven, cancelled or removed.
     #[default]
     Hold = 0,
     /// The dead message counts as ended.
     Go = 1,
-    /// It dies, too.
+    /// The message dies, too.
     Die = 2,
 }
 
 impl OnFail {
-    /// All of them, in the order of their numbers.
+    /// All values, in the order of their numbers.
     pub const ALL: [OnFail; 3] = [OnFail::Hold, OnFail::Go, OnFail::Die];
 
     /// Whether a message of this kind dies because of a batch with these messages.
@@ -83,7 +83,7 @@ impl OnFail {
         self == OnFail::Die && counts.dead > 0
     }
 
-    /// The word for it in arguments.
+    /// The word for the value in arguments.
     pub fn name(self) -> &'static str {
         match self {
             OnFail::Hold => "HOLD",

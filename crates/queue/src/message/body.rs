@@ -41,8 +41,8 @@ impl Body {
         Body::alone(!Body::ALONE, payload_len)
     }
 
-    /// The location of a body that has a chunk for itself. `payload_len` is at most
-    /// 2^32 - 1 bytes.
+    /// The location of a body that has its own chunk. `payload_len` is at most 2^32 - 1
+    /// bytes.
     pub fn alone(chunk: u32, payload_len: usize) -> Body {
         Body {
             chunk: chunk | Body::ALONE,
@@ -61,7 +61,7 @@ impl Body {
         }
     }
 
-    /// Whether the body has its chunk for itself.
+    /// Whether the body has its own chunk.
     pub fn is_alone(self) -> bool {
         self.chunk & Body::ALONE != 0
     }

@@ -28,8 +28,8 @@ pub struct Choices {
     pub label: Option<Box<[u8]>>,
     /// The headers in the order given.
     pub headers: Box<[Header]>,
-    /// The options that few messages have, in a place of their own so that the
-    /// others do not pay for them. `None` rather than all defaults.
+    /// The options that few messages have, stored separately so that other messages need
+    /// no memory for them. `None` rather than all defaults.
     pub rare: Option<Box<RareChoices>>,
 }
 
@@ -135,7 +135,7 @@ impl Choices {
         self.rare.as_mut()?.kin.as_mut()?.children.as_deref_mut()
     }
 
-    /// How it is parked when its batch holds it no longer, if SEND said so.
+    /// The way in which the message is parked when its batch holds it no longer, if SEND said so.
     pub fn park(&self) -> Option<Park> {
         self.batching()?.park
     }

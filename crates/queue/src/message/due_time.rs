@@ -5,7 +5,7 @@ use crate::Millis;
 /// When a message becomes due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DueTime {
-    /// At once.
+    /// The message is due at once.
     #[default]
     Now,
     /// This many ms from now.

@@ -12,14 +12,14 @@ pub struct FailedAttempt {
     pub at: Millis,
     /// The name of the consumer that had the message, if it gave one.
     pub consumer: Option<Box<[u8]>>,
-    /// What the consumer said of it, or `timeout`.
+    /// The error text of the consumer, or `timeout`.
     pub text: Box<[u8]>,
 }
 
 /// The last failed attempts of a message, the oldest first; at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Errors {
-    /// As long as it is, without spare room: most messages fail a few times at most.
+    /// The list has no spare room: most messages fail a few times at most.
     list: Box<[FailedAttempt]>,
 }
 
@@ -55,7 +55,7 @@ impl Errors {
         &self.list
     }
 
-    /// Bytes that they take.
+    /// The bytes of the attempts.
     pub fn heap_bytes(&self) -> usize {
         let texts = self.list.iter().map(|failed| {
             let consumer = failed.consumer.as_ref();

@@ -14,16 +14,16 @@ pub struct Texts {
     pub error: Option<Box<[u8]>>,
     /// The result given with the ack, if any.
     pub result: Option<Box<[u8]>>,
-    /// What others left with it, if anything.
+    /// The data that others left with the message, if there are any.
     pub left: Option<Box<Left>>,
-    /// Why it died, if it did.
+    /// The reason of its death, if it died.
     pub reason: Option<Reason>,
     /// Whether it has failed and was snoozed since, so that it no longer holds its
     /// group as a failed one.
     pub snoozed: bool,
 }
 
-/// What is known of a message with options of its own or more than one delivery.
+/// The state of a message with options of its own or more than one delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extension {
     /// The options that SEND gave for this message.
@@ -38,17 +38,18 @@ pub struct Extension {
     pub first_started_at: Millis,
     /// Start of the last delivery, or NEVER.
     pub started_at: Millis,
-    /// When it finished, died or was cancelled, or was parked if it is; else NEVER.
+    /// When it finished, died or was cancelled, or, while it is parked, when it was parked; else
+    /// NEVER.
     pub ended_at: Millis,
-    /// The due time as a client sees it: the one that was given, or the end of the
-    /// last backoff. After a lease timeout the message is ready from the timeout
-    /// on, though this is earlier.
+    /// The due time that a client sees: the given one, or the end of the last backoff.
+    /// After a lease timeout the message is ready from the timeout on, though this is
+    /// earlier.
     pub due_at: Millis,
     /// The due time that the default score is taken from.
     pub score_base: Millis,
     /// The due time that a TTL counts from.
     pub ttl_base: Millis,
-    /// Deliveries so far, without those that cost no attempt.
+    /// Deliveries so far, without those that did not count as attempts.
     pub attempt: u32,
     /// Nacks and lease timeouts so far.
     pub failures: u32,

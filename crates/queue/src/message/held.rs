@@ -1,4 +1,4 @@
-//! What a held message waits for, and how long.
+//! The conditions that a held message waits for, and how long it waits.
 
 use super::after::After;
 use super::kin::Wait;
@@ -35,7 +35,7 @@ impl Message {
         }
     }
 
-    /// When it falls due without a signal, if it is parked for a limited time (Unix ms).
+    /// When it becomes due without a signal, if it is parked for a limited time (Unix ms).
     pub fn parked_until(&self) -> Option<Millis> {
         (self.is_parked() && self.due != NEVER).then_some(self.due)
     }

@@ -7,14 +7,14 @@
 use super::extension::Extension;
 use crate::{ConsumerIx, Millis, Receipt, MAX_EXACT, NEVER};
 
-/// What is known of a message beyond what SEND stored.
+/// The state of a message beyond the data that SEND stored.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum History {
-    /// It was never delivered and has no options of its own.
+    /// The message was never delivered and has no options of its own.
     #[default]
     None,
-    /// It was delivered once and has not become pending again, so that its due time
-    /// is still the one before the delivery. Nothing else is known.
+    /// The message was delivered once and has not become pending again, so that its due
+    /// time is still the one before the delivery. No other data is stored.
     Once {
         /// The low seven bytes of the receipt; 0 if there is none, or the delivery
         /// is over.
@@ -24,7 +24,7 @@ pub enum History {
         /// How long after the message's due time the delivery started, in ms.
         late: u32,
     },
-    /// Everything else.
+    /// All other cases.
     Full(Box<Extension>),
 }
 
@@ -107,7 +107,7 @@ impl History {
         extension.attempt
     }
 
-    /// Records that the current delivery is over.
+    /// Records the end of the current delivery.
     #[inline]
     pub fn stop(&mut self) {
         match self {
@@ -146,7 +146,7 @@ impl History {
         }
     }
 
-    /// Deliveries so far, without those that cost no attempt.
+    /// Deliveries so far, without those that did not count as attempts.
     pub fn attempt(&self) -> u32 {
         match self {
             History::None => 0,

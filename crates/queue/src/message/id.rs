@@ -231,9 +231,8 @@ impl Ids {
         self.given.find(hash, is).map(Given::seq)
     }
 
-    /// The message that was given the same id as the queue would generate for the
-    /// number `seq`, sent at `sent_at`. O(1), and no look-up if no message has a
-    /// given id.
+    /// The message that was sent with the id that the queue would generate for the number
+    /// `seq`, sent at `sent_at`. O(1), and no look-up if no message has a given id.
     pub fn find_given(&self, store: &Store, seq: Seq, sent_at: Millis) -> Option<Seq> {
         if self.given.is_empty() {
             return None;

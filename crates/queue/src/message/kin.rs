@@ -1,4 +1,4 @@
-//! Parents and children: the options PARENT and CHILDREN, and what a parent counts.
+//! Parents and children: the options PARENT and CHILDREN, and the counts of a parent.
 //!
 //! A parent is a message that is held until a number of others, its children, have ended.
 //! The children name it by the key of its queue and its id, so they may be in other queues.
@@ -31,7 +31,7 @@ pub struct Parent {
 }
 
 impl Parent {
-    /// Whether both are the same message, whatever a death means for it.
+    /// Whether both are the same message, regardless of ONDEAD.
     pub fn is_same_message(&self, other: &Parent) -> bool {
         self.key == other.key && self.id == other.id
     }
@@ -42,37 +42,37 @@ impl Parent {
     }
 }
 
-/// How far the wait of a parent for its children is. The numbers are part of the snapshot
-/// format.
+/// The state of the wait of a parent for its children. The numbers are part of the
+/// snapshot format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Wait {
-    /// It counts, but waits for a batch first.
+    /// The parent counts its children, but waits for a batch first.
     #[default]
     Later = 0,
-    /// They hold it.
+    /// The children hold it.
     Now = 1,
-    /// It is over. Nothing counts any more.
+    /// The wait is over. No child counts any more.
     Over = 2,
 }
 
 /// The children of a message.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Children {
-    /// How many have to end; at least 1.
+    /// How many children have to end; at least 1.
     pub total: u64,
-    /// How many have ended.
+    /// How many children have ended.
     pub counts: ChildCounts,
-    /// How far the wait for them is.
+    /// The state of the wait for them.
     pub wait: Wait,
-    /// Whether it is to die because a child did (ONDEAD DIE), and has not yet.
+    /// Whether the parent is to die because a child did (ONDEAD DIE), and has not yet.
     pub dies: bool,
-    /// The keys of the queues that have told of children, in the order in which they did.
+    /// The keys of the queues that have reported children, in the order of their first reports.
     pub queues: Vec<Box<[u8]>>,
 }
 
 impl Children {
-    /// Children of which none has ended yet.
+    /// The state of a number of children, none of which has ended yet.
     pub fn new(total: u64) -> Children {
         Children {
             total,
@@ -80,18 +80,18 @@ impl Children {
         }
     }
 
-    /// Whether as many have ended as have to.
+    /// Whether the required number of children has ended.
     pub fn have_ended(&self) -> bool {
         self.counts.ended() >= self.total
     }
 
-    /// How many are still to end. Those that are dead and hold it are not among them.
+    /// How many are still to end. Dead children that hold the parent are not among them.
     pub fn pending(&self) -> u64 {
         let ended = self.counts.ended().saturating_add(self.counts.kept);
         self.total.saturating_sub(ended)
     }
 
-    /// Remembers that a queue has children of it. Returns whether that was new.
+    /// Remembers that a queue has children of this message. Returns whether that was new.
     pub fn remember(&mut self, queue: &[u8]) -> bool {
         let is_new =
             self.queues.len() < MOST_QUEUES && !self.queues.iter().any(|known| **known == *queue);
@@ -108,23 +108,23 @@ impl Children {
     }
 }
 
-/// How the children of a message have ended.
+/// The counts of the ended children of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChildCounts {
-    /// Those that were acked.
+    /// The children that were acked.
     pub finished: u64,
-    /// Those that were cancelled.
+    /// The children that were cancelled.
     pub cancelled: u64,
-    /// Those that died.
+    /// The children that died.
     pub dead: u64,
-    /// Those that were removed before they had ended.
+    /// The children that were removed before they had ended.
     pub removed: u64,
-    /// The dead ones that do not count as ended (ONDEAD HOLD). They are among `dead`.
+    /// The dead children that do not count as ended (ONDEAD HOLD). They are among `dead`.
     pub kept: u64,
 }
 
 impl ChildCounts {
-    /// How many have ended.
+    /// How many children have ended.
     pub fn ended(&self) -> u64 {
         let all = [self.finished, self.cancelled, self.dead, self.removed];
         let all = all.into_iter().fold(0, u64::saturating_add);
@@ -157,8 +157,8 @@ impl ChildCounts {
         counts
     }
 
-    /// Counts what has become of children. A count does not go below 0: a child may count
-    /// at a parent that has not counted its death.
+    /// Adds the changes among children. A count does not go below 0: a child may count at
+    /// a parent that has not counted its death.
     pub fn add(&mut self, delta: &Delta) {
         for (count, by) in self.all_mut().into_iter().zip(delta.counts()) {
             *count = count.saturating_add_signed(by).min(crate::MAX_EXACT);
@@ -166,7 +166,7 @@ impl ChildCounts {
     }
 }
 
-/// What has become of children: by how much each count of their parent changes.
+/// The changes among children: by how much each count of their parent changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Delta {
     /// Changes [`ChildCounts::finished`].
@@ -207,7 +207,7 @@ impl Delta {
         }
     }
 
-    /// Adds what has become of more children.
+    /// Adds the changes among further children.
     pub fn add(&mut self, other: &Delta) {
         let [mut all, more] = [self.counts(), other.counts()];
         for (n, by) in all.iter_mut().zip(more) {
@@ -216,7 +216,7 @@ impl Delta {
         *self = Delta::of(all, self.dies || other.dies);
     }
 
-    /// A child died, or is so no longer (`by` is -1).
+    /// Counts a child that died, or is no longer dead (`by` is -1).
     pub fn die(&mut self, on_dead: OnFail, by: i64) {
         self.dead += by;
         match on_dead {
@@ -232,7 +232,7 @@ impl Delta {
 pub struct News {
     /// The key of the queue of their parent.
     pub key: Box<[u8]>,
-    /// The id of their parent.
+    /// The id of the parent.
     pub id: Box<[u8]>,
     /// The change. It is empty if the first of the children was just sent.
     pub delta: Delta,
@@ -255,7 +255,7 @@ mod tests {
         delta.cancelled = 2;
         children.counts.add(&delta);
         assert!(children.have_ended());
-        // A death that was counted nowhere is taken back.
+        // A death is taken back that was never counted.
         children.counts.add(&Delta::of([0, 0, -1, 0, -1], false));
         assert_eq!(children.counts.all(), [1, 2, 0, 0, 0]);
         assert_eq!(ChildCounts::of([1, 2, 0, 0, 0]), children.counts);

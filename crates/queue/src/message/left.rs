@@ -1,27 +1,28 @@
-//! What others leave with a message while it is in the queue: the note of a consumer, a
-//! signal, and the message that is to be sent in its place when its run has ended.
+//! Data that others leave with a message while it is in the queue: the note of a
+//! consumer, a signal, and the message that is to be sent in its place when its run has
+//! ended.
 
 use super::rerun::Rerun;
 use crate::collections::footprint::allocated;
 use crate::Receipt;
 
-/// What is left with a message. Most such messages have nothing but a note.
+/// The data that is left with a message. Most such messages have nothing but a note.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Left {
     /// The note of a consumer; never empty.
     Note(Box<[u8]>),
-    /// More than a note.
+    /// Other data than a note alone.
     More(Box<More>),
 }
 
-/// All that can be left with a message.
+/// All data that can be left with a message.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct More {
     /// The note that a consumer leaves for the next attempt; never empty.
     pub note: Option<Box<[u8]>>,
     /// The signal that came last.
     pub signal: Option<Signal>,
-    /// What is sent in its place when its run has ended.
+    /// The message that is sent in its place when its run has ended.
     pub rerun: Option<Box<Rerun>>,
 }
 
@@ -30,13 +31,13 @@ pub struct More {
 pub struct Signal {
     /// Its text, which may be empty.
     pub text: Box<[u8]>,
-    /// The receipt of the delivery that was running when it came, which has not got it;
-    /// 0 if none was.
+    /// The receipt of the delivery that was running when the signal came, and so has not
+    /// got it; 0 if there was none.
     pub during: Receipt,
 }
 
 impl Left {
-    /// The shortest form; `None` if there is nothing.
+    /// The shortest form; `None` if no data is left.
     fn of(more: More) -> Option<Box<Left>> {
         let has_more = more.signal.is_some() || more.rerun.is_some();
         match (more.note, has_more) {
@@ -46,7 +47,7 @@ impl Left {
         .map(Box::new)
     }
 
-    /// Changes what is left with a message.
+    /// Changes the data that is left with a message.
     pub fn change(left: &mut Option<Box<Left>>, change: impl FnOnce(&mut More)) {
         let mut more = match left.take().map(|left| *left) {
             None => More::default(),
@@ -76,7 +77,7 @@ impl Left {
         }
     }
 
-    /// What is sent in its place when its run has ended.
+    /// The message that is sent in its place when its run has ended.
     pub fn rerun(&self) -> Option<&Rerun> {
         match self {
             Left::Note(_) => None,
@@ -84,7 +85,7 @@ impl Left {
         }
     }
 
-    /// Bytes allocated, with those for itself.
+    /// Bytes allocated, including its own allocation.
     pub fn heap_bytes(&self) -> usize {
         let text = |text: Option<&[u8]>| text.map_or(0, |text| allocated(text.len()));
         let more = match self {

@@ -5,13 +5,13 @@ use crate::limits::{ensure, exact, name, Invalid};
 /// The most limits that a message names.
 pub const MAX_LIMITS: usize = 8;
 
-/// The limits that a message needs room in, and how much of each it takes.
+/// The limits that a message needs room in, and its cost for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limited {
     /// The names of the limits, in the order given: at most 8, each once. None where only a
     /// COST was given.
     pub names: Box<[Box<[u8]>]>,
-    /// What a delivery takes of each; 1 by default.
+    /// The cost of a delivery for each limit; 1 by default.
     pub cost: u64,
 }
 
@@ -32,8 +32,8 @@ impl Limited {
         exact(self.cost)
     }
 
-    /// What messages with the same limits have in common: their names in the order of
-    /// their bytes, each behind its length.
+    /// A key that messages with the same limits have in common: their names in the order
+    /// of their bytes, each behind its length.
     pub fn key(&self) -> Vec<u8> {
         let mut names: Vec<&[u8]> = self.names.iter().map(|name| &**name).collect();
         names.sort_unstable();

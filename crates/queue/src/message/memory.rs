@@ -15,8 +15,7 @@ impl Message {
         self.extension().map_or(0, |_| EXTENSION)
     }
 
-    /// Bytes that it has allocated: everything beyond its own 48 bytes, its id and
-    /// its payload.
+    /// Bytes that it has allocated, beyond its own 48 bytes, its id and its payload.
     pub fn heap_bytes(&self) -> usize {
         let mut bytes = self.extension_bytes();
         if let Some(errors) = self.extension().and_then(|ext| ext.errors.as_ref()) {

@@ -1,9 +1,8 @@
-//! One message and what is known of it.
+//! One message with its state.
 //!
-//! A pending message, or one in its first delivery, costs 48 bytes here, plus its
-//! id and payload, which are stored elsewhere ([`store`]). What only some
-//! messages have (failures, options of their own, texts) is behind one pointer: its
-//! extension.
+//! A pending message, or one in its first delivery, costs 48 bytes here, plus its id and
+//! payload, which are stored elsewhere ([`store`]). The parts that only some messages
+//! have (failures, options of their own, texts) is behind one pointer: its extension.
 
 pub mod after;
 pub mod body;
@@ -54,7 +53,7 @@ pub struct Message {
     pub due: Millis,
     /// When it was sent.
     pub sent_at: Millis,
-    /// Where its id, if one was given, and its payload are stored.
+    /// The place of its id, if one was given, and of its payload.
     pub body: Body,
     /// Its deliveries, and its extension if it has one.
     pub history: History,
@@ -134,7 +133,7 @@ impl Message {
         self.choices()?.limited()
     }
 
-    /// What a delivery of it costs.
+    /// The cost of a delivery of the message.
     pub fn cost(&self) -> u64 {
         let takes = self.choices().and_then(Choices::takes);
         takes.map_or(1, |takes| takes.cost)
@@ -177,7 +176,7 @@ impl Message {
         self.failures() > 0 && !self.texts().is_some_and(|texts| texts.snoozed)
     }
 
-    /// What others left with it, if anything.
+    /// The data that others left with the message, if there are any.
     pub fn left(&self) -> Option<&Left> {
         self.texts()?.left.as_deref()
     }
@@ -195,12 +194,12 @@ impl Message {
         }
     }
 
-    /// What is sent in its place when its run has ended, if anything is.
+    /// The message that is sent in its place when its run has ended, if there is one.
     pub fn rerun(&self) -> Option<&Rerun> {
         self.left()?.rerun()
     }
 
-    /// Changes what is left with it.
+    /// Changes the data that is left with the message.
     pub fn change_left(&mut self, change: impl FnOnce(&mut More)) {
         Left::change(&mut self.extension_mut().texts_mut().left, change);
     }

@@ -1,4 +1,4 @@
-//! What waits for the end of a run, to be sent under the id of the message that runs.
+//! A message that waits for the end of a run, to be sent under the id of the message that runs.
 
 use super::due_time::DueTime;
 use super::Choices;
@@ -24,7 +24,7 @@ pub struct Rerun {
 }
 
 impl Rerun {
-    /// Bytes allocated, with those for itself.
+    /// Bytes allocated, including its own allocation.
     pub fn heap_bytes(&self) -> usize {
         let group = self.group.as_ref();
         allocated(size_of::<Rerun>())

@@ -1,4 +1,4 @@
-//! The score of a message: its place in its group.
+//! The score of a message. It orders the messages of a group.
 //!
 //! Nanoseconds and ids of 64 bits are usual scores, and a double cannot tell neighbouring ones
 //! apart. So integers of 64 bits are kept as such, and compare exactly with doubles.
@@ -21,7 +21,7 @@ pub const ORDER_BITS: u32 = 66;
 const ZERO: u128 = 1 << (ORDER_BITS - 1);
 /// The longest that the digits of a double can be.
 const MOST_DIGITS: usize = 800;
-/// Texts of so few digits all name different doubles.
+/// Texts with at most this number of digits all name different doubles.
 const SAFE_DIGITS: usize = 15;
 
 /// A finite double or an integer of 64 bits, signed or not.
@@ -31,7 +31,7 @@ pub struct Score(Value);
 /// Each number has one form only.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Value {
-    /// Any finite double but minus zero and the integers of the other two.
+    /// Any finite double except minus zero and the integers of the other two variants.
     Double(f64),
     /// An integer whose absolute value is greater than 2^53.
     Integer(i64),
@@ -39,7 +39,7 @@ enum Value {
     Large(u64),
 }
 
-/// What a score is outside of this module.
+/// The form of a score outside of this module.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
     /// A double.
@@ -50,12 +50,12 @@ pub enum Number {
     Large(u64),
 }
 
-/// Why a text is no score.
+/// The reason why a text is no score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadScore {
-    /// It is not a finite number.
+    /// The text is not a finite number.
     NoNumber,
-    /// It is a number that cannot be kept without rounding it.
+    /// The text is a number that cannot be kept without rounding it.
     Inexact,
 }
 
@@ -142,7 +142,7 @@ impl Score {
         (Score::of_double(double) == Some(self)).then_some(double)
     }
 
-    /// A number of [`ORDER_BITS`] bits that compares as the score does.
+    /// A number of [`ORDER_BITS`] bits that has the same order as the score.
     ///
     /// From 2^53 to 2^64 all doubles are integers, so there the number goes on by one for each
     /// integer, and below and above by one for each double.
@@ -173,8 +173,8 @@ impl Score {
 }
 
 /// Whether a double is the number that its text names: it is the same number if it is written with
-/// as many digits, or with as few as tell it apart. `0.1` is, though no double is a tenth, because
-/// it comes back as `0.1`.
+/// the same number of digits, or with as few digits as distinguish it. `0.1` is, though no double
+/// is a tenth, because it comes back as `0.1`.
 fn is_kept(text: &str, number: f64) -> bool {
     let digits = significant(text);
     match digits.len() {
@@ -274,7 +274,7 @@ mod tests {
             ("1.7976931348623157e308", f64::MAX),
             ("5e-324", 5e-324),
             ("1563978617.123456", 1563978617.123456),
-            // Both are as near, and programs print either.
+            // Both texts are equally near, and programs print either.
             ("1337874644380133.3", 1_337_874_644_380_133_f64 + 0.25),
             ("1337874644380133.2", 1_337_874_644_380_133_f64 + 0.25),
             ("0.000", 0.0),

@@ -1,11 +1,11 @@
-//! The state of a message: the one that is stored, the one that a client sees,
-//! and the reason of its death.
+//! The stored state of a message, the state that a client sees, and the reason of its
+//! death.
 
 /// The stored state of a message. Its numbers are part of the snapshot format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum StoredState {
-    /// The due time has not come.
+    /// The message is not due yet.
     Delayed = 0,
     /// Due. Whether it is ready or blocked depends on its group.
     Due = 1,
@@ -15,7 +15,7 @@ pub enum StoredState {
     Running = 3,
     /// Acked. The record is kept.
     Finished = 4,
-    /// It ran out of retries, was rejected, or expired.
+    /// The message ran out of retries, was rejected, or expired.
     Dead = 5,
     /// Cancelled. The record is kept.
     Cancelled = 6,
@@ -60,11 +60,11 @@ impl StoredState {
 /// The state of a message, as a client sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// The due time has not come.
+    /// The message is not due yet.
     Delayed,
-    /// Due, and its group can deliver it as far as the group is concerned.
+    /// The message is due, and its group does not keep it from being delivered.
     Ready,
-    /// Due, but its group cannot deliver it now.
+    /// The message is due, but its group cannot deliver it now.
     Blocked,
     /// A delivery failed and the backoff has not ended.
     Retry,
@@ -125,21 +125,21 @@ impl State {
     }
 }
 
-/// Why a message died. The numbers are part of the snapshot format.
+/// The reason why a message died. The numbers are part of the snapshot format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reason {
-    /// Its failures exceeded RETRIES.
+    /// The failures of the message exceeded RETRIES.
     Retries = 1,
-    /// A consumer nacked it with FATAL.
+    /// A consumer nacked the message with FATAL.
     Rejected = 2,
-    /// It outlived its TTL.
+    /// The message outlived its TTL.
     Expired = 3,
     /// A message of a batch that it waited for died.
     Batch = 4,
-    /// As many of its leases as MAXTIMEOUTS allows ran out or were lost.
+    /// The message's leases ran out or were lost as often as MAXTIMEOUTS allows.
     Timeouts = 5,
-    /// A child of it died.
+    /// A child of the message died.
     Children = 6,
 }
 

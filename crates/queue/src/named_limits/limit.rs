@@ -1,4 +1,4 @@
-//! One name with what is used of its limit, and what waits for it.
+//! One name with the usage of its limit, and the groups that wait for it.
 
 use std::sync::Arc;
 
@@ -24,34 +24,34 @@ pub struct Limit {
     pub rule: Option<Arc<LimitRule>>,
     /// The name of the pattern whose rule is in force.
     pub pattern: Option<Box<[u8]>>,
-    /// What began within each window of the rule.
+    /// The deliveries that began within each window of the rule.
     pub(super) windows: SmallVec<[RateWindow; 1]>,
     /// The messages that run.
     pub running: u64,
     /// The sum of the costs of the messages that run.
     pub running_cost: u64,
-    /// The groups in the ready line that wait here, in their order there.
+    /// The groups in the ready line that wait for the limit, in the order of the ready line.
     pub(crate) line: OrderedSet<Position>,
     /// Groups whose next message costs more than the limit ever allows.
     pub(crate) too_large: OrderedSet<Position>,
-    /// The first group of the line, if the limit has room for it: only this one can be
-    /// delivered from.
+    /// The first group of the line, if the limit has room for it. Only this group can
+    /// deliver.
     pub(crate) open: Option<Position>,
-    /// When the limit is to be looked at again.
+    /// The time of the next check of the limit.
     pub(super) time: Option<Millis>,
 }
 
-/// What a FETCH would already have taken of a limit.
+/// The use of a limit by the messages that a FETCH has already chosen.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taken {
     /// How many messages.
     pub messages: u64,
-    /// What they cost together.
+    /// The sum of the costs of these messages.
     pub cost: u64,
 }
 
 impl Limit {
-    /// A name of which nothing is used.
+    /// Creates a name without any usage.
     pub(super) fn new(name: &[u8]) -> Limit {
         Limit {
             name: name.into(),
@@ -64,7 +64,7 @@ impl Limit {
         self.name.contains(&b'*')
     }
 
-    /// The windows of the rule in force, each with what began within it.
+    /// The windows of the rule in force, each with the deliveries that began within it.
     pub fn windows(&self) -> impl Iterator<Item = (crate::settings::Rate, &RateWindow)> {
         let rates = self.rule.iter().flat_map(|rule| rule.rates.iter().copied());
         rates.zip(&self.windows)
@@ -99,8 +99,8 @@ impl Limit {
         self.rule.as_ref().is_none_or(|rule| cost <= rule.most())
     }
 
-    /// When its windows have room for a message of this cost; `None` if only the end of
-    /// another message gives it room.
+    /// The time at which its windows have room for a message of this cost; `None` if
+    /// there is room only after the end of another message.
     pub fn room_at(&self, cost: u64) -> Option<Millis> {
         if !self.may_run(cost, Taken::default()) || !self.ever_has_room(cost) {
             return None;
@@ -111,16 +111,16 @@ impl Limit {
         times.max()
     }
 
-    /// Whether the group at this position can deliver a message of this cost: there is
-    /// room, and no group before it waits for more room than there is.
+    /// Whether the group at this position can deliver a message of this cost: the limit
+    /// has room, and no group before it waits for more room.
     pub(crate) fn lets(&self, cost: u64, key: Position, now: Millis) -> bool {
         let first = self.line.first().map(|(first, ())| first);
         let is_behind = first.is_some_and(|first| first < key) && self.open.is_none();
         !is_behind && self.has_room(cost, now)
     }
 
-    /// Puts another rule in force. What began within the windows of the one before goes
-    /// on counting, as far as it is known.
+    /// Applies another rule. Deliveries within the windows of the previous rule continue
+    /// to count, as far as they are known.
     pub(super) fn govern(&mut self, rule: Option<Arc<LimitRule>>, pattern: Option<&[u8]>) {
         if self.rule == rule {
             self.pattern = pattern.map(Into::into);
@@ -132,7 +132,7 @@ impl Limit {
         self.windows = rates.map(|_| known.clone().unwrap_or_default()).collect();
         self.rule = rule;
         self.pattern = pattern.map(Into::into);
-        // What is too large for the rule now is found when it comes to be first.
+        // A group whose message is too large for the rule now is found when it comes to be first.
         for (key, ()) in std::mem::take(&mut self.too_large).iter() {
             self.line.insert(key, ());
         }
@@ -157,7 +157,7 @@ impl Limit {
         }
     }
 
-    /// Books another cost for a delivery that began at `at`, as far as it still counts.
+    /// Corrects the cost of a delivery that began at `at`, if the windows still count it.
     pub(super) fn correct(&mut self, at: Millis, before: u64, after: u64) {
         for window in &mut self.windows {
             window.correct(at, before, after);
@@ -174,7 +174,7 @@ impl Limit {
         };
     }
 
-    /// When nothing that began counts any longer; `None` if nothing does now.
+    /// The time from which on no past delivery counts any longer; `None` if none counts now.
     pub(crate) fn over_at(&self) -> Option<Millis> {
         let ends = self.windows().filter_map(|(rate, window)| {
             let (last, _) = window.given().next_back()?;
@@ -183,12 +183,12 @@ impl Limit {
         ends.max()
     }
 
-    /// The number of groups that wait in its line.
+    /// The number of groups that wait for the limit.
     pub fn waiting(&self) -> usize {
         self.line.len() + self.too_large.len()
     }
 
-    /// Whether more than its windows keep it.
+    /// Whether the limit must be kept for more than its windows.
     pub(crate) fn is_kept(&self) -> bool {
         self.own.is_some()
             || self.running > 0
@@ -196,12 +196,12 @@ impl Limit {
             || !self.too_large.is_empty()
     }
 
-    /// Whether nothing keeps it, at `now`.
+    /// Whether the limit need not be kept at `now`.
     pub(super) fn is_idle(&self, now: Millis) -> bool {
         !self.is_kept() && self.over_at().is_none_or(|at| at <= now)
     }
 
-    /// All that is known of it, but not the groups themselves. For tests.
+    /// The state of the limit, without the groups. For tests.
     #[cfg(any(test, feature = "validate"))]
     pub fn told(&self) -> String {
         let waiting = self.line.iter().chain(self.too_large.iter());

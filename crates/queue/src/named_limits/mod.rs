@@ -1,8 +1,8 @@
-//! Limits with names (DQ.LIMIT): what each allows, what of it is used, and which groups
-//! wait for it.
+//! Limits with names (DQ.LIMIT): the rule of each, its usage, and the groups that wait
+//! for it.
 //!
 //! A message names its limits (LIMITS). The group of such a message stands in the line of
-//! one of these limits, and not in the ready line itself. Of each limit only the first
+//! one of these limits, and not in the ready line itself. For each limit only the first
 //! group is in the ready line, too, and only if the limit has room for its next message.
 //! So groups that wait for a full limit cost nothing, however many they are, and when the
 //! limit has room again, one of them comes back for each message that it has room for.
@@ -43,7 +43,7 @@ pub struct NamedLimits {
     slots: Slots<Limit, NEIGHBOURS>,
     /// The patterns: longer ones first, then by their bytes.
     patterns: Vec<LimitIx>,
-    /// When which limit is to be looked at again: time in ms and number of the slot.
+    /// The times of the next checks of limits: time in ms and number of the slot.
     times: OrderedSet<(Millis, u64)>,
 }
 
@@ -60,7 +60,7 @@ impl NamedLimits {
         self.slots.get(ix.slot())
     }
 
-    /// The limit with this number, for changes of what waits for it.
+    /// The limit with this number, for changes of the groups that wait for it.
     pub(crate) fn get_mut(&mut self, ix: LimitIx) -> Option<&mut Limit> {
         self.slots.get_mut(ix.slot())
     }
@@ -111,7 +111,7 @@ impl NamedLimits {
         ix
     }
 
-    /// Puts the rule in force that is the right one for a limit.
+    /// Applies the right rule to a limit.
     fn govern(&mut self, ix: LimitIx) {
         let Some(limit) = self.get(ix) else {
             return;
@@ -128,7 +128,7 @@ impl NamedLimits {
         }
     }
 
-    /// Gives a name or a pattern its rule, or takes it away. Returns the limits whose rule
+    /// Sets the rule of a name or a pattern, or removes it. Returns the limits whose rule
     /// may be another now: the one with the name, or all. O(limits) for a pattern.
     pub(crate) fn set_rule(&mut self, name: &[u8], rule: Option<LimitRule>) -> Vec<LimitIx> {
         let ix = self.find_or_add(name);
@@ -179,7 +179,7 @@ impl NamedLimits {
         touched.collect()
     }
 
-    /// Books another cost for a delivery that began at `at`. Returns its limits.
+    /// Corrects the cost of a delivery that began at `at`. Returns its limits.
     pub(crate) fn correct(&mut self, of: &Limited, at: Millis, cost: u64) -> Touched {
         self.each(of, |limit| limit.correct(at, of.cost, cost))
     }
@@ -199,8 +199,8 @@ impl NamedLimits {
         touched.collect()
     }
 
-    /// The first of its limits that does not let a message of the group at this position be
-    /// delivered.
+    /// The first of its limits that blocks the delivery of a message of the group at this
+    /// position.
     pub(crate) fn blocking<'a>(
         &self,
         of: &'a Limited,
@@ -218,13 +218,13 @@ impl NamedLimits {
         }
     }
 
-    /// Whether a name of which nothing is used allows this cost.
+    /// Whether a name without any usage allows this cost.
     fn allows(&self, name: &[u8], cost: u64) -> bool {
         cost <= self.most_of(name)
     }
 
-    /// Whether a name of which nothing is used has room for a message, behind others that are
-    /// taken then.
+    /// Whether a name without any usage has room for a message, after the messages that are
+    /// chosen already.
     pub(crate) fn has_room_behind(&self, name: &[u8], cost: u64, taken: Taken) -> bool {
         let mut limit = Limit::new(name);
         limit.govern(self.rule_for(name).and_then(|of| of.own.clone()), None);
@@ -237,8 +237,8 @@ impl NamedLimits {
         rule.map_or(u64::MAX, |rule| rule.most())
     }
 
-    /// In the line of which of its limits a group stands that would deliver this message
-    /// next; `None` if none of them has a rule.
+    /// The limit for which a group waits that would deliver this message next; `None` if
+    /// none of them has a rule.
     ///
     /// A limit that is full comes first, and of several that with the least to wait for.
     /// If all have room, it is the one that most is counted for, since that is the one
@@ -268,7 +268,7 @@ impl NamedLimits {
         Some(self.find_or_add(name))
     }
 
-    /// Sets when a limit is to be looked at again. Returns the time.
+    /// Sets the time of the next check of a limit. Returns the time.
     pub(crate) fn set_time(&mut self, ix: LimitIx, time: Option<Millis>) -> Option<Millis> {
         let limit = self.slots.get_mut(ix.slot())?;
         if limit.time != time {
@@ -282,13 +282,13 @@ impl NamedLimits {
         time
     }
 
-    /// The limit that is to be looked at next, and when.
+    /// The limit that is checked next, and the time of the check.
     pub(crate) fn next_time(&self) -> Option<(Millis, LimitIx)> {
         let ((at, number), ()) = self.times.first()?;
         Some((at, LimitIx::in_slot(number as usize)))
     }
 
-    /// The limits that are to be looked at by `now`.
+    /// The limits that are to be checked by `now`.
     pub(crate) fn due(&self, now: Millis) -> impl Iterator<Item = &Limit> {
         let times = self.times.iter().map(|(time, ())| time);
         let due = times.take_while(move |(at, _)| *at <= now);
@@ -308,8 +308,8 @@ impl NamedLimits {
         true
     }
 
-    /// Nothing runs and no group waits any longer, because all messages were removed. What
-    /// began goes on counting. O(limits).
+    /// Notes that no message runs and no group waits any longer, because all messages were
+    /// removed. Past deliveries continue to count. O(limits).
     pub(crate) fn without_messages(&mut self) -> Vec<LimitIx> {
         let all: Vec<LimitIx> = self.starting_at(0).map(|(ix, _)| ix).collect();
         for ix in &all {
@@ -323,7 +323,7 @@ impl NamedLimits {
         all
     }
 
-    /// Restores what began within the windows of a limit. Returns whether it has so many.
+    /// Restores the deliveries within the windows of a limit. Returns whether it has so many.
     pub(crate) fn restore(&mut self, ix: LimitIx, windows: Vec<RateWindow>) -> bool {
         let Some(limit) = self.get_mut(ix) else {
             return false;

@@ -1,4 +1,4 @@
-//! What a limit allows.
+//! The rule of a limit.
 
 use smallvec::SmallVec;
 
@@ -8,24 +8,24 @@ use crate::settings::Rate;
 /// The most windows of a limit.
 pub const MAX_WINDOWS: usize = 4;
 
-/// What DQ.LIMIT gave a name, or all names that match a pattern.
+/// The rule that DQ.LIMIT gave a name, or all names that match a pattern.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LimitRule {
-    /// How much may run at once; 0 for any number.
+    /// The number, or the sum of costs, that may run at once; 0 for any number.
     pub concurrency: u64,
-    /// Whether that counts the costs of the messages, and not the messages.
+    /// Whether `concurrency` counts the costs of the messages, and not their number.
     pub weighted: bool,
-    /// How much may begin within each window.
+    /// The number, or the sum of costs, that may begin within each window.
     pub rates: SmallVec<[Rate; 1]>,
 }
 
 impl LimitRule {
-    /// Whether it allows everything.
+    /// Whether it has no restrictions.
     pub fn is_open(&self) -> bool {
         self.concurrency == 0 && self.rates.is_empty()
     }
 
-    /// The largest cost that it ever allows.
+    /// The largest cost that the rule ever allows.
     pub fn most(&self) -> u64 {
         let rates = self.rates.iter().map(|rate| rate.count);
         let running = (self.weighted && self.concurrency > 0).then_some(self.concurrency);

@@ -1,9 +1,9 @@
-//! What time demands of a queue before an operation.
+//! The changes that time makes to a queue before an operation.
 
 use crate::Millis;
 
-/// What was done to a queue before an operation on it. Replicas do the same, by the
-/// numbers here and not by their own clocks.
+/// The changes that were made to a queue before an operation on it. Replicas do the same,
+/// by the numbers here and not by their own clocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Before {
     /// By how many ms the clock of the queue was set back, because it was too far ahead
@@ -20,7 +20,7 @@ pub struct Before {
 }
 
 impl Before {
-    /// Whether nothing was done.
+    /// Whether no change was made.
     pub fn is_nothing(&self) -> bool {
         *self == Before::default()
     }
@@ -32,7 +32,7 @@ impl Before {
 }
 
 impl From<u64> for Before {
-    /// So many due events were processed, and nothing else was done.
+    /// This many due events were processed, and no other change was made.
     fn from(steps: u64) -> Before {
         Before {
             steps,

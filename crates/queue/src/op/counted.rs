@@ -1,4 +1,4 @@
-//! What parents are told of their children.
+//! The reports to parents about their children.
 
 use std::borrow::Cow;
 
@@ -9,18 +9,18 @@ use crate::message::kin::Delta;
 pub struct Counted<'a> {
     /// The key of the queue of the children.
     pub from: Cow<'a, [u8]>,
-    /// The changes of the counts, one for each parent and ONDEAD.
+    /// The changes of counts, one for each parent and ONDEAD.
     pub of: Vec<CountedOne<'a>>,
 }
 
-/// What has become of children of one message.
+/// The changes among the children of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedOne<'a> {
     /// The id of the parent.
     pub id: Cow<'a, [u8]>,
-    /// By how much its counts change.
+    /// The changes of the counts.
     pub delta: Delta,
-    /// Whether a parent that dies does so in an event of its own. In a long row of parents
-    /// that are children of each other, no operation must let all of them die.
+    /// Whether a parent that dies dies in a separate event. In a long row of parents that
+    /// are children of each other, no operation must let all of them die.
     pub dies_later: bool,
 }

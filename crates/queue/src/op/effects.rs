@@ -63,18 +63,18 @@ pub struct Ending {
 /// The effects of a queue since the server last took them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Whether anything has changed that must be replicated.
+    /// Whether the operation has made a change that must be replicated.
     pub changed: bool,
-    /// Whether anything has changed that a client can see.
+    /// Whether the operation has made a change that a client can see.
     pub visible: bool,
     /// The kinds of events that happened.
     pub happened: Happened,
-    /// What clients that wait and other keys are to be told, if anything.
+    /// The messages to waiting clients and to other keys, if there are any.
     pub told: Option<Box<Told>>,
 }
 
-/// What clients that wait, and other keys, are to be told of an operation on a queue. Of most
-/// operations it is nothing.
+/// The messages to waiting clients, and to other keys, about an operation on a queue. Most
+/// operations have none. Most operations have none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Told {
     /// The ends of messages that clients wait for.
@@ -85,13 +85,13 @@ pub struct Told {
     /// The transitions of messages, in order, where the queue has an event stream. Every server
     /// that applies the operation adds them to the stream itself.
     pub transitions: Vec<Transition>,
-    /// What has become of children, by the number of their set of siblings. A replay drops
-    /// it: what it changes at the parents follows in log entries of their own.
+    /// The changes among children, by the number of their set of siblings. A replay drops
+    /// it: the changes at the parents follow in log entries of their own.
     pub children: BTreeMap<Seq, News>,
 }
 
 impl Effects {
-    /// What is to be told, to add to it.
+    /// The messages to waiting clients and other keys, to add to them.
     pub fn told_mut(&mut self) -> &mut Told {
         self.told.get_or_insert_default()
     }

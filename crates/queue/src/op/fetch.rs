@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::Receipts;
 use crate::Millis;
 
-/// Which messages to deliver, and on which terms.
+/// The messages to deliver, and the terms of the deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetch<'a> {
     /// The most messages to deliver; at least 1.
@@ -28,8 +28,9 @@ pub struct Fetch<'a> {
     pub results: Vec<Cow<'a, [u8]>>,
     /// Whether delivered messages count as finished at once, without an ack.
     pub no_ack: bool,
-    /// Names this delivery of the consumer, which is given then: if the last one
-    /// had the same token and any of it still runs, it is repeated.
+    /// Names this delivery of the consumer. Then a consumer must be given. If its last
+    /// delivery had the same token and a message of it still runs, that delivery is
+    /// repeated.
     pub token: Option<Cow<'a, [u8]>>,
 }
 

@@ -65,16 +65,16 @@ impl Moment {
 /// The receipts that a command names. Up to four take no allocation.
 pub type Receipts = SmallVec<[Receipt; 4]>;
 
-/// Which dead messages become pending again.
+/// The dead messages that become pending again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Redrive<'a> {
-    /// At most this many, those that died first before others.
+    /// At most this many messages, in the order of their deaths.
     Oldest(u64),
     /// The messages with these ids.
     Ids(Vec<Cow<'a, [u8]>>),
 }
 
-/// What FIND does with the messages that it has found.
+/// The action of FIND on the messages that it has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FindAct {
     /// Dead messages become pending again.
@@ -85,12 +85,12 @@ pub enum FindAct {
     Purge,
 }
 
-/// A slice of what a purge removes.
+/// A slice of a purge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Removal<'a> {
-    /// These messages and records, as far as they are there: their numbers, in order.
+    /// These messages and records, as far as they exist: their numbers, in order.
     Messages(Vec<Seq>),
-    /// What holds these groups.
+    /// The dead messages that hold these groups.
     Holds(Vec<Cow<'a, [u8]>>),
     /// The memory of ids that are taken though their messages are gone.
     TakenIds,
@@ -107,11 +107,11 @@ pub struct GroupChanges {
     pub rate: Option<Option<Rate>>,
 }
 
-/// An operation: everything that can change a queue.
+/// An operation that can change a queue.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Op<'a> {
-    /// Does nothing by itself. A log entry of it replicates the due events that
-    /// were processed.
+    /// Only processes due events. A log entry of it replicates the due events that were
+    /// processed.
     Tick,
     /// Changes options of the queue.
     Alter(Changes),
@@ -129,11 +129,11 @@ pub enum Op<'a> {
         /// The result text to keep with the messages.
         result: Option<Cow<'a, [u8]>>,
     },
-    /// Finishes messages, and books for each what it really cost.
+    /// Finishes messages, and corrects the cost of each to the real one.
     AckCost {
         /// The receipts of the deliveries.
         receipts: Receipts,
-        /// The cost of each of them.
+        /// The real cost of each message.
         cost: u64,
         /// The result text to keep with the messages.
         result: Option<Cow<'a, [u8]>>,
@@ -142,18 +142,18 @@ pub enum Op<'a> {
     /// not refused: [`crate::Queue::can_ack_send`] has to be asked before, so
     /// that the parts of several queues are done all together or not at all.
     AckSend(AckSend<'a>),
-    /// Finishes messages, each with a result of its own.
+    /// Finishes messages, each with its own result.
     AckEach {
         /// The receipts of the deliveries.
         receipts: Receipts,
-        /// The result text of each of them, in the same order.
+        /// The result text of each message, in the same order.
         results: Vec<Cow<'a, [u8]>>,
     },
     /// Gives deliveries back without finishing their messages.
     Nack {
         /// The receipts of the deliveries.
         receipts: Receipts,
-        /// What the nack does to the messages.
+        /// The effect of the nack on the messages.
         kind: NackKind,
         /// The error text to keep with the messages.
         error: Option<Cow<'a, [u8]>>,
@@ -161,7 +161,7 @@ pub enum Op<'a> {
         random: u64,
         /// The note to leave with the messages; an empty one removes theirs.
         note: Option<Cow<'a, [u8]>>,
-        /// What is paused in the same step.
+        /// The pause that begins in the same step.
         pause: Option<NackPause>,
     },
     /// Makes leases end at another time.
@@ -229,19 +229,19 @@ pub enum Op<'a> {
     Redrive(Redrive<'a>),
     /// Changes messages that a search has found.
     FindDo {
-        /// What to do with them.
+        /// The action on them.
         act: FindAct,
         /// The numbers of the messages.
         seqs: Vec<Seq>,
     },
-    /// Removes messages and the records of ended ones.
+    /// Removes messages and records.
     Purge {
         /// Remove only messages in this state.
         state: Option<State>,
         /// Remove only messages of this group.
         group: Option<Cow<'a, [u8]>>,
     },
-    /// Removes a part of what a purge removes.
+    /// Removes a part of the messages of a purge.
     Remove(Removal<'a>),
     /// Stops deliveries of the queue or of a group.
     Pause {
@@ -267,7 +267,7 @@ pub enum Op<'a> {
     Limit {
         /// The name, or a pattern.
         name: Cow<'a, [u8]>,
-        /// The rule; an open one takes that of the name away.
+        /// The rule; a rule without restrictions removes that of the name.
         rule: LimitRule,
     },
     /// Creates a schedule, or replaces the one of the same name.
@@ -277,7 +277,7 @@ pub enum Op<'a> {
         /// The name of the schedule.
         name: Cow<'a, [u8]>,
     },
-    /// Pauses a schedule or lets it go on.
+    /// Pauses a schedule or resumes it.
     PauseSchedule {
         /// The name of the schedule.
         name: Cow<'a, [u8]>,
@@ -289,20 +289,20 @@ pub enum Op<'a> {
     CatchUp {
         /// When the server became able to fire schedules, in Unix ms.
         since: Millis,
-        /// Whether instead all fire times up to now are passed over, because the server
-        /// has no memory for their messages.
+        /// Whether all fire times up to now are skipped instead, because the server has
+        /// no memory for their messages.
         skip: bool,
     },
     /// Removes dead messages that have gone to another queue. It follows the operation in
     /// which they died, in the same replicated command.
     Moved(Moved<'a>),
-    /// Counts at parents what has become of their children. It follows the operation in
+    /// Counts the changes among children at their parents. It follows the operation in
     /// which that happened, in the same replicated command.
     Children(Counted<'a>),
 }
 
 impl<'a> Op<'a> {
-    /// The operation that acks and delivers as `fetch` says.
+    /// The operation that acks and delivers by `fetch`.
     pub fn fetch(fetch: Fetch<'a>) -> Op<'a> {
         Op::Fetch(Cow::Owned(fetch))
     }

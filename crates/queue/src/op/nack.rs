@@ -1,9 +1,9 @@
-//! A NACK: what becomes of a delivery that is given back.
+//! A NACK: the outcome of a delivery that is given back.
 
 use crate::message::after::Park;
 use crate::Millis;
 
-/// What a nack does to the message.
+/// The effect of a nack on the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NackKind {
     /// The delivery failed. The message waits for its backoff, or dies if it is
@@ -27,13 +27,13 @@ pub enum NackKind {
 /// A pause that begins with a nack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NackPause {
-    /// What is paused.
+    /// The target of the pause.
     pub of: Paused,
     /// How long from now, in ms; at least 1.
     pub ms: Millis,
 }
 
-/// What a nack pauses.
+/// The target of a pause by a nack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paused {
     /// The group of each message that is nacked.

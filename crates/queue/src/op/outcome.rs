@@ -13,15 +13,15 @@ use crate::{Millis, Receipt, Seq};
 pub enum Sent {
     /// The message was added and has this number.
     Added(Seq),
-    /// A running message, the one with this number, has the id. What was sent waits
+    /// A running message, the one with this number, has the id. The sent message waits
     /// until that run ends.
     Waits(Seq),
     /// The id is taken, so nothing was added.
     Taken,
     /// The group has no pending or running message, so nothing was added.
     NoGroup,
-    /// Whether there is a message for a signal. An ACKSEND has these behind those of its
-    /// messages.
+    /// Whether the queue has the message of a signal. An ACKSEND has these behind those
+    /// of its messages.
     Signaled(bool),
 }
 
@@ -156,10 +156,10 @@ pub enum Done {
     AckSent(Option<SmallVec<[Sent; 1]>>),
     /// The deliveries of a fetch.
     Fetched(Deliveries),
-    /// The state of each message before the operation; `None` where there is no
-    /// such message.
+    /// The state of each message before the operation; `None` if there is no such
+    /// message.
     States(Vec<Option<State>>),
-    /// What the due events did that were processed.
+    /// The counts of the due events that were processed.
     Ticked(Ticked),
     /// When the schedule fires next, in Unix ms.
     NextFire(Millis),

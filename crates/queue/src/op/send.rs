@@ -16,7 +16,7 @@ use crate::Receipt;
 pub struct Send<'a> {
     /// The payload of each message.
     pub payloads: SmallVec<[&'a [u8]; 1]>,
-    /// The id, if one is given. There is one payload then.
+    /// The id, if one is given. Then there is only one payload.
     pub id: Option<Cow<'a, [u8]>>,
     /// Whether a pending, dead or cancelled message with this id is replaced.
     pub replace: bool,
@@ -33,10 +33,9 @@ pub struct Send<'a> {
     pub choices: Choices,
     /// Whether nothing is sent unless the group has a pending or running message.
     pub if_group: bool,
-    /// A random number that becomes the salt of the ids which the queue
-    /// generates from this operation on. It is set where a copy of the queue
-    /// may have generated ids elsewhere, so that both do not generate the same
-    /// ones. There is no given id then.
+    /// A random number that becomes the salt of the ids which the queue generates from
+    /// this operation on. It is set where a copy of the queue may have generated ids
+    /// elsewhere, so that both do not generate the same ones. Then no id is given.
     pub new_salt: Option<u64>,
 }
 
@@ -67,7 +66,7 @@ pub struct AckSend<'a> {
     pub receipt: Option<Receipt>,
     /// The result text to keep with the finished message.
     pub result: Option<Cow<'a, [u8]>>,
-    /// What to send, one message each.
+    /// The messages to send.
     pub sends: Vec<Send<'a>>,
     /// The signals to send after that.
     pub signals: Vec<Signal<'a>>,
@@ -89,9 +88,9 @@ pub struct NewSchedule<'a> {
     pub name: Cow<'a, [u8]>,
     /// When it fires.
     pub rule: Recurrence,
-    /// What it sends: one payload and no id, due when the schedule fires.
+    /// The message that it sends: one payload and no id, due when the schedule fires.
     pub send: Send<'a>,
-    /// What becomes of fire times that were missed.
+    /// The treatment of fire times that were missed.
     pub missed: Missed,
     /// Whether it fires while its last message has not ended.
     pub overlap: Overlap,

@@ -12,8 +12,8 @@ const SECONDS: std::ops::RangeInclusive<Millis> = 1..=100_000_000_000;
 /// seconds: all others lie decades in the past, so the message would be due or dead at once. A
 /// manual clock may start at 0, so there any time makes sense.
 ///
-/// This is for the commands of clients only. What a server has accepted once is applied again
-/// without it.
+/// This is for the commands of clients only. A command that a server has accepted is applied
+/// again without this check.
 pub fn check_time(clock: Clock, what: &'static str, time: Option<Millis>) -> Result<(), Error> {
     match time {
         Some(seconds) if clock == Clock::Server && SECONDS.contains(&seconds) => {

@@ -6,8 +6,8 @@ use crate::op::Effects;
 use crate::queue::Queue;
 
 impl Queue {
-    /// Copies the queue for another key. Nothing runs in the copy: messages that
-    /// were running are ready again, as after NACK SILENT. O(n).
+    /// Copies the queue for another key. No message runs in the copy: messages that were
+    /// running are ready again, as after NACK SILENT. O(n).
     pub fn copy(&self) -> Queue {
         let mut copy = self.clone();
         copy.watched = HashSet::default();

@@ -8,7 +8,7 @@ use crate::queue::ops::id_use::IdUse;
 use crate::queue::Queue;
 use crate::{GroupIx, Millis, Seq, IS_SMALL};
 
-/// The headers that say how a message died. Those of an earlier death are replaced.
+/// The headers that say how a message died. The headers of an earlier death are replaced.
 const FROM: &[u8] = b"dead-from";
 const REASON: &[u8] = b"dead-reason";
 const ERROR: &[u8] = b"dead-error";
@@ -17,7 +17,7 @@ const ATTEMPTS: &[u8] = b"dead-attempts";
 const HOPS: &[u8] = b"dead-hops";
 
 impl Queue {
-    /// Notes that a message is to go to another queue if the queue says so.
+    /// Notes that a message is to go to another queue if the queue has DEADTO.
     #[inline]
     pub(super) fn note_death(&mut self, seq: Seq, reason: Reason) {
         if let Some(dead_to) = &self.settings.dead_to {
@@ -35,7 +35,7 @@ impl Queue {
         told.map_or(0, |told| told.moving.len() as u64)
     }
 
-    /// Dead messages that are to go count as records that are kept from now on, so there may be too
+    /// Counts dead messages that are to go as kept records from now on, so the queue may have too
     /// many of those.
     #[cold]
     pub(super) fn count_moving(&mut self) {
@@ -44,7 +44,7 @@ impl Queue {
         }
     }
 
-    /// Whether there is so much to tell other keys that a slice should end.
+    /// Whether a slice should end because it has many messages for other keys.
     #[inline]
     pub fn tells_many(&self) -> bool {
         const MANY: usize = if IS_SMALL { 4 } else { 128 };
@@ -56,7 +56,7 @@ impl Queue {
         })
     }
 
-    /// Whether the last change has left something to tell other keys.
+    /// Whether the last change has left messages for other keys.
     #[inline]
     pub fn tells(&self) -> bool {
         let told = self.effects.told.as_ref();
@@ -65,8 +65,8 @@ impl Queue {
         })
     }
 
-    /// The messages with these numbers that are still dead, as they go to another queue from the
-    /// key `from`; and why others do not go.
+    /// The messages with these numbers that are still dead, in the form in which they go to
+    /// another queue from the key `from`; and the reason why others do not go.
     pub fn letters(&self, seqs: &[Seq], from: &[u8]) -> (Vec<Letter>, Option<Stays>) {
         let mut seqs = seqs.to_vec();
         seqs.sort_unstable();
@@ -87,7 +87,7 @@ impl Queue {
                 Err(why) => stays = Some(why),
             }
         }
-        // They go in the order in which they died.
+        // The messages go in the order in which they died.
         died.sort_unstable();
         let in_order = died.into_iter();
         let in_order = in_order.filter_map(|(_, at)| letters.get_mut(at)?.take());
@@ -135,8 +135,9 @@ impl Queue {
         matches!(self.id_use(id, &Send::plain(b""), now), IdUse::Taken)
     }
 
-    /// Removes the dead messages that have gone to another queue, and remembers where they are. A
-    /// message that has gone holds its group no longer. Those that stay are kept as dead ones.
+    /// Removes the dead messages that have gone to another queue, and remembers their new places.
+    /// A message that has gone holds its group no longer. The messages that stay are kept as dead
+    /// ones.
     pub(super) fn moved(&mut self, moved: &Moved, now: Millis) -> Done {
         let to: Box<[u8]> = match &self.settings.dead_to {
             Some(dead_to) => dead_to.key.clone(),
@@ -164,8 +165,8 @@ impl Queue {
         };
         self.dead_letters = (*letters != DeadLetters::default()).then_some(letters);
         self.replace_those_that_stay(now);
-        // Those that stay count as records from now on, and batches may have ended. The timer looks
-        // after that: this operation must not let further messages die.
+        // The messages that stay count as records from now on, and batches may have ended. The
+        // timer looks after that: this operation must not let further messages die.
         self.close_batches();
         self.wake_by(0);
         self.changed();
@@ -188,7 +189,8 @@ impl Queue {
         Some((trace, message.group))
     }
 
-    /// Why a dead message that was to go to another queue is still here, and the key of that queue.
+    /// The reason why a dead message that was to go to another queue is still here, and the key of
+    /// that queue.
     pub(super) fn why_it_stays(&self, message: &Message) -> Option<(Stays, &[u8])> {
         let dead_to = self.settings.dead_to.as_ref()?;
         let reason = message.texts().and_then(|texts| texts.reason)?;
@@ -205,7 +207,7 @@ impl Queue {
         }
     }
 
-    /// What is known of messages that were to go to another queue.
+    /// The state of messages that were to go to another queue.
     pub fn dead_letters(&self) -> Option<&DeadLetters> {
         self.dead_letters.as_deref()
     }

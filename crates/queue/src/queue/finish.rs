@@ -9,7 +9,7 @@ use crate::op::{Ending, Happened};
 use crate::settings::OnDead;
 use crate::{Millis, Seq};
 
-/// A record as the indexes know it.
+/// A record in the form of the indexes.
 pub(super) fn record(seq: Seq, message: &Message) -> Record {
     Record {
         seq,
@@ -83,7 +83,7 @@ impl Queue {
         }
     }
 
-    /// Whether more records like this one are kept than may be.
+    /// Whether more records of this kind are kept than allowed.
     pub(super) fn over_count(&self, stored: StoredState) -> bool {
         match stored {
             StoredState::Dead => {
@@ -127,8 +127,8 @@ impl Queue {
         }
     }
 
-    /// Removes a record that was kept long enough by `now`, if this is one: in
-    /// a burst that is still being worked off it may be there yet.
+    /// Removes a record that was kept long enough by `now`, if this message is one. In a
+    /// burst that is not processed yet, the record may still exist.
     pub(super) fn prune_if_over(&mut self, seq: Seq, now: Millis) -> bool {
         let message = self.store.get(seq);
         let is_over = message.is_some_and(|message| self.is_over_age(message, now));
@@ -166,8 +166,7 @@ impl Queue {
         self.drop_record(seq);
     }
 
-    /// Removes a record, whatever it is of. One of a dead message goes on holding
-    /// its group.
+    /// Removes a record of any state. One of a dead message goes on holding its group.
     pub(super) fn drop_record(&mut self, seq: Seq) {
         self.leave_record(seq);
         self.keep_hold(seq);
@@ -187,7 +186,7 @@ impl Queue {
         }
     }
 
-    /// Takes a record out of the indexes.
+    /// Removes a record from the indexes.
     pub(super) fn leave_record(&mut self, seq: Seq) {
         let Some(message) = self.store.get(seq) else {
             return;
@@ -200,7 +199,7 @@ impl Queue {
         self.records.remove(stored, record(seq, message));
     }
 
-    /// Removes a message that stands in no index any longer.
+    /// Removes a message that is in no index any longer.
     pub(super) fn forget(&mut self, seq: Seq) {
         if self.batches.is_some() {
             self.member_gone(seq);
@@ -265,8 +264,7 @@ impl Queue {
         Some(at)
     }
 
-    /// How a message has ended, and its result or error, if it has ended and is
-    /// still there.
+    /// The end of a message, and its result or error, if it has ended and is still there.
     pub fn ended(&self, seq: Seq) -> Option<(State, Option<&[u8]>)> {
         let message = self.store.get(seq)?;
         if !message.stored.is_ended() {
@@ -283,9 +281,9 @@ impl Queue {
         Some((state, text))
     }
 
-    /// Makes sure that the end of the message with this id is told, as
-    /// [`Queue::watch`] does, where it is there and has not ended; else gives
-    /// what there is to tell.
+    /// Makes sure that the end of the message with this id is reported, as
+    /// [`Queue::watch`] does, if the message exists and has not ended. Otherwise returns
+    /// its end.
     pub fn watch_again(&mut self, id: Box<[u8]>) -> Option<Ending> {
         let end = match self.find(&id) {
             Some(seq) => match self.ended(seq) {
@@ -300,7 +298,7 @@ impl Queue {
         Some(Ending { id, end })
     }
 
-    /// Tells those who wait for this message how it ends.
+    /// Reports the end of this message to the clients that wait for it.
     fn publish_end(&mut self, seq: Seq, stored: StoredState) {
         if self.watched.is_empty() {
             return;
@@ -324,7 +322,7 @@ impl Queue {
             .push(Ending { id, end: Some(end) });
     }
 
-    /// Tells those who wait for this message that it is no more.
+    /// Reports the removal of this message to the clients that wait for it.
     pub(super) fn publish_removed(&mut self, seq: Seq) {
         if self.watched.is_empty() {
             return;

@@ -28,21 +28,21 @@ impl Queue {
         }
     }
 
-    /// Finds a message by id after processing what is due for it at `now`.
+    /// Finds a message by id after processing its due events at `now`.
     pub(super) fn find_current(&mut self, id: &[u8], now: Millis) -> Option<Seq> {
         let seq = self.find(id)?;
         self.bring_up_to_date(seq, now)
     }
 
-    /// Processes what is due for a message at `now`: an expired message dies, a
-    /// redriven one becomes pending, and a record past its retention is removed.
-    /// Returns the number of the message if it is still there.
+    /// Processes the due events of a message at `now`: an expired message dies, a
+    /// redriven one becomes pending, and a record past its retention is removed. Returns
+    /// the number of the message if it is still there.
     pub(super) fn bring_up_to_date(&mut self, seq: Seq, now: Millis) -> Option<Seq> {
         if self.prune_if_over(seq, now) {
             return None;
         }
-        // Read the group first: if few records are kept, the message may be gone
-        // after it expires.
+        // The group is read first: if few records are kept, the message may be gone after
+        // it expires.
         let group = self.store.get(seq)?.group;
         if let Some(at) = self.expire_if_over(seq, now) {
             self.refresh(group, at, Join::by_time(at));

@@ -1,4 +1,4 @@
-//! The queue: what is in it and what its parts have in common.
+//! The queue: its content, and the state that its parts share.
 //!
 //! `ops/` has one file for each thing that a client can ask for. `time/` does what
 //! is due by itself: due times, lease ends, expiries, schedules; it also knows clocks
@@ -83,8 +83,8 @@ pub struct Queue {
     last: Millis,
     next_seq: Seq,
     last_receipt: Receipt,
-    /// Counts the commands that may put something in the ready line. It orders
-    /// entries that joined within the same millisecond.
+    /// Counts the commands that may add an entry to the ready line. It orders entries
+    /// that joined within the same millisecond.
     ticket: u64,
     ids: Ids,
     store: Store,
@@ -108,26 +108,26 @@ pub struct Queue {
     batches: Option<Box<Batches>>,
     /// The children of messages of this or another queue. `None` where there are none.
     siblings: Option<Box<AllSiblings>>,
-    /// What became of dead messages that were to go to another queue. `None` if there were
+    /// The outcome of dead messages that were to go to another queue. `None` if there were
     /// none.
     dead_letters: Option<Box<DeadLetters>>,
     /// Limits with names. `None` if no message and no DQ.LIMIT has named one.
     limits: Option<Box<NamedLimits>>,
-    /// What groups have used, and their order by that. `None` with FAIR COUNT.
+    /// The usage of groups, and their order by that. `None` with FAIR COUNT.
     fair: Option<Box<FairLine>>,
 
     // Indexes: they follow from the state, and are built anew when a queue is loaded.
     waiting: Waiting,
     /// Held messages.
     held: Held,
-    /// Since when pending messages have been due that have come back.
+    /// The first due times of pending messages that have come back.
     first_dues: FirstDues,
     /// Pending messages that have a TTL, by the time at which it ends.
     expiring: TimeIndex,
     /// Ready line: the groups that can give a message now, in the order in which
     /// they will.
     ready_line: ReadyLine,
-    /// Groups that will be able to give once a certain time has come, by that time.
+    /// Groups that will be able to deliver from a certain time on, by that time.
     expected: Expected,
     /// Position of the ungrouped messages in the ready line, if any of them is due.
     plain_position: Option<Position>,
@@ -139,7 +139,7 @@ pub struct Queue {
     bytes: u64,
     /// Payload bytes of the running messages.
     running_bytes: u64,
-    /// Whether a message may have a RETAIN of its own.
+    /// Whether a message may have its own RETAIN.
     has_own_retain: bool,
     /// Whether anything may wait for the end of the run of a message.
     has_reruns: bool,
@@ -151,19 +151,19 @@ pub struct Queue {
     /// Whether the schedules that the present operation passes are left out.
     skips_fires: bool,
     effects: Effects,
-    /// What is still to be sent before the present operation or event ends.
+    /// The messages that are still to be sent before the present operation or event ends.
     reruns: Vec<rerun::Ended>,
     /// Dead messages for the end of whose runs something waits, and that are to go to
     /// another queue before the present command ends.
     dead_before_rerun: Vec<Seq>,
     /// Ids whose end some client waits for.
     watched: HashSet<Box<[u8]>, NameHasher>,
-    /// How the clock of the queue goes on while it is ahead of the server's.
+    /// The clock of the queue while it is ahead of the server's.
     ahead: Option<Lead>,
     /// Empty list with the capacity of the last deliveries, kept so that the next
     /// FETCH need not allocate.
     given: Deliveries,
-    /// What no longer belongs to the queue and is still to be freed.
+    /// The parts that no longer belong to the queue and are still to be freed.
     garbage: Garbage,
 }
 
@@ -348,8 +348,8 @@ impl Queue {
         self.wake = self.wake.min(at);
     }
 
-    /// How the present command joins something to the ready line: by its time and
-    /// ticket.
+    /// The way in which the present command adds an entry to the ready line: by its time
+    /// and ticket.
     fn join(&self, now: Millis) -> Join {
         Join {
             time: now,

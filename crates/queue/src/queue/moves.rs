@@ -1,4 +1,4 @@
-//! Moves a message between stored states and keeps every index in step.
+//! Moves a message between stored states and updates every index.
 //!
 //! Most changes of a message are a move: out of the indexes of the old state, a
 //! change of fields, and into the indexes of the new state.
@@ -15,7 +15,7 @@ use crate::op::Happened;
 use crate::transition::Kind;
 use crate::{ConsumerIx, GroupIx, Millis, Seq, MAX_EXACT};
 
-/// What the caller needs to know of a message whose lease has ended.
+/// The facts that the caller needs about a message whose lease has ended.
 pub(super) struct Ended {
     pub group: GroupIx,
     /// Payload bytes.
@@ -106,7 +106,7 @@ pub(super) fn expiry(message: &Message, ttl: Millis) -> Option<Millis> {
         return Some(at);
     }
     if message.stored == StoredState::Held {
-        // Its TTL counts from its release.
+        // The TTL of a held message counts from its release.
         return None;
     }
     match choices.and_then(|choices| choices.ttl).unwrap_or(ttl) {
@@ -154,8 +154,8 @@ impl Queue {
         if let Some(member) = keys.member {
             let entered = self.groups.with(keys.group, |group| {
                 let is_behind = group.backlog.insert(keys.stored, member);
-                // A group that is not in the ready line yet must join it now,
-                // however its messages are kept.
+                // A group that is not in the ready line yet must join it now, regardless
+                // of the form in which its messages are kept.
                 (is_behind && group.is_in_line(), group.counted)
             });
             let (changes_nothing, counted) = entered.unwrap_or_default();
@@ -176,8 +176,8 @@ impl Queue {
         is_behind
     }
 
-    /// Takes a pending message out of the indexes. The caller gives it another
-    /// stored state and refreshes its group. O(log n).
+    /// Removes a pending message from the indexes. The caller gives it another stored
+    /// state and refreshes its group. O(log n).
     pub(super) fn leave_pending(&mut self, seq: Seq) {
         let message = self.store.get(seq);
         debug_assert!(message.is_some(), "the message {seq} is not there");
@@ -190,9 +190,8 @@ impl Queue {
         }
     }
 
-    /// Takes a message out of the indexes of pending messages, by the keys under which
-    /// they have it. The caller gives it another stored state and refreshes its
-    /// group. O(log n).
+    /// Removes a message from the indexes of pending messages, by its keys in them. The
+    /// caller gives it another stored state and refreshes its group. O(log n).
     pub(super) fn leave(&mut self, keys: IndexKeys) {
         if let Some(at) = keys.expires {
             let known = self.expiring.remove(&(at, keys.pending_key.seq));

@@ -1,6 +1,6 @@
 //! REPLACE RERUN: one more run, under the same id, when the present one has ended.
 //!
-//! What is to run waits with the message that runs, and only the newest of it. If the
+//! The next message waits with the running one, and only the newest one is kept. If the
 //! run ends in any way but a retry, the message leaves no record, as one that is
 //! replaced, and what waits is sent at the end of the operation or the event. A retry
 //! takes the new payload and options at once.
@@ -14,7 +14,7 @@ use crate::queue::ops::id_use::IdUse;
 use crate::queue::Queue;
 use crate::{GroupIx, Millis, Seq};
 
-/// What is sent at the end of an operation or an event.
+/// A message that is sent at the end of an operation or an event.
 #[derive(Debug, Clone)]
 pub(super) struct Ended {
     id: Box<[u8]>,
@@ -65,7 +65,7 @@ impl Queue {
         self.changed();
     }
 
-    /// Takes out what waits for the end of the run of a message.
+    /// Removes and returns the message that waits for the end of a run.
     fn take_rerun(&mut self, seq: Seq) -> Option<Rerun> {
         self.store.get(seq)?.rerun()?;
         let mut rerun = None;
@@ -83,7 +83,7 @@ impl Queue {
         }
         let told = self.effects.told.as_ref();
         if told.is_some_and(|told| told.moving.last() == Some(&seq)) {
-            // It goes to another queue first, as a dead record.
+            // The message goes to another queue first, as a dead record.
             self.dead_before_rerun.push(seq);
             return false;
         }
@@ -98,8 +98,8 @@ impl Queue {
         true
     }
 
-    /// Prepares what waits for the end of a run to be sent. The caller removes the
-    /// message. Returns whether anything waits.
+    /// Prepares the message that waits for the end of a run, so that it is sent. The
+    /// caller removes the message. Returns whether anything waits.
     pub(in crate::queue) fn part_with_rerun(&mut self, seq: Seq) -> bool {
         let Some(rerun) = self.take_rerun(seq) else {
             return false;
@@ -111,8 +111,8 @@ impl Queue {
         true
     }
 
-    /// Replaces dead messages that were to go to another queue, and could not, by what
-    /// waits for the end of their runs.
+    /// Replaces dead messages that were to go to another queue, and could not, by the
+    /// messages that wait for the end of their runs.
     pub(in crate::queue) fn replace_those_that_stay(&mut self, now: Millis) {
         for seq in std::mem::take(&mut self.dead_before_rerun) {
             let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
@@ -125,9 +125,9 @@ impl Queue {
         }
     }
 
-    /// Gives a message that comes back for a retry the payload and the options that wait
-    /// for it, if any do. Its group, priority, score, batch, limits and due time stay.
-    /// Returns whether any did.
+    /// Gives a message that comes back for a retry the payload and the options of the
+    /// message that waits for it, if there is one. Its group, priority, score, batch,
+    /// limits and due time stay. Returns whether any did.
     pub(in crate::queue) fn retry_with_rerun(&mut self, seq: Seq) -> bool {
         let Some(rerun) = self.take_rerun(seq) else {
             return false;
@@ -154,7 +154,7 @@ impl Queue {
         true
     }
 
-    /// Sends what waited for the end of runs, if any of those have ended.
+    /// Sends the messages that waited for the end of runs, if any of the runs have ended.
     #[inline]
     pub(in crate::queue) fn settle_reruns(&mut self, now: Millis) {
         if !self.reruns.is_empty() {
@@ -162,8 +162,8 @@ impl Queue {
         }
     }
 
-    /// Sends what waited for the end of runs that have ended. It takes the places of the
-    /// messages that have run, so no limit is checked.
+    /// Sends the messages that waited for the end of runs that have ended. It takes the
+    /// places of the messages that have run, so no limit is checked.
     #[cold]
     fn send_reruns(&mut self, now: Millis) {
         for Ended { id, rerun } in std::mem::take(&mut self.reruns) {
@@ -176,7 +176,7 @@ impl Queue {
                 choices: rerun.choices,
                 ..Send::plain(&rerun.payload)
             };
-            // Nothing can have taken the id since the run has ended.
+            // No message can have taken the id since the run has ended.
             self.put(&send, IdUse::Free, Some(rerun.first_at), now);
         }
     }

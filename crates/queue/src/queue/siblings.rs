@@ -1,4 +1,4 @@
-//! The children in this queue: what their parents are told of them.
+//! The children in this queue, and the reports about them to their parents.
 //!
 //! A child passes through one of these functions wherever that makes a difference to its
 //! parent. The parent may be in another queue, so it is told through the effects of the
@@ -12,11 +12,11 @@ use crate::message::Choices;
 use crate::queue::Queue;
 use crate::{Seq, IS_SMALL};
 
-/// Pages of numbers that one call of [`Queue::children_of`] looks through at most.
+/// Pages of numbers that one call of [`Queue::children_of`] goes through at most.
 const PAGES: u64 = if IS_SMALL { 2 } else { 1024 };
 
 impl Queue {
-    /// All that is known of children in this queue, if there are any.
+    /// All children in this queue, if there are any.
     pub fn siblings(&self) -> Option<&AllSiblings> {
         self.siblings.as_deref()
     }
@@ -57,7 +57,7 @@ impl Queue {
         }
     }
 
-    /// Changes what the parent with the set `number` is told by the present operation.
+    /// Changes the report of the present operation to the parent with the set `number`.
     fn tell_parent(&mut self, number: Seq, parent: &Parent, change: impl FnOnce(&mut Delta)) {
         let told = self.effects.told_mut();
         let news = told.children.entry(number).or_insert_with(|| News {
@@ -81,8 +81,8 @@ impl Queue {
         Some((number, siblings.parent.clone()))
     }
 
-    /// A child that is pending, or dead and cancelled, ends. It has ended from now on, even
-    /// if it is removed next.
+    /// Notes that a child that is pending, or dead and cancelled, ends. It has ended from
+    /// now on, even if it is removed next.
     pub(in crate::queue) fn child_ended(&mut self, seq: Seq, was_dead: bool, stored: StoredState) {
         if self.has_reruns && self.runs_again_for_parent(seq) {
             self.leave_siblings(seq, Some(StoredState::Running));
@@ -115,22 +115,22 @@ impl Queue {
         }
     }
 
-    /// Whether what waits for the end of the run of a message is a child of the same
-    /// parent. Then the child has not ended: it is sent anew.
+    /// Whether the message that waits for the end of a run is a child of the same parent.
+    /// Then the child has not ended: it is sent anew.
     fn runs_again_for_parent(&self, seq: Seq) -> bool {
         let rerun = self.store.get(seq).and_then(|message| message.rerun());
         rerun.is_some_and(|rerun| self.is_same_child(seq, &rerun.choices))
     }
 
-    /// Whether a message is a child, and one with these options would be one of the same
-    /// parent.
+    /// Whether a message is a child, and a message with these options would be a child of
+    /// the same parent.
     fn is_same_child(&self, seq: Seq, choices: &Choices) -> bool {
         let parents = self.parent_of(seq).zip(choices.parent());
         parents.is_some_and(|(old, new)| old.is_same_message(new))
     }
 
-    /// Takes a message that was in this state out of its set, and counts in the set that it
-    /// is there no longer.
+    /// Removes a message that was in this state from its set, and updates the counts of the
+    /// set.
     fn leave_siblings(&mut self, seq: Seq, stored: Option<StoredState>) -> Option<(Seq, Parent)> {
         self.change_siblings_of(seq, |siblings| match stored {
             Some(StoredState::Finished | StoredState::Cancelled) | None => {}
@@ -194,7 +194,7 @@ impl Queue {
         }
     }
 
-    /// All messages are removed. O(sets).
+    /// Notes that all messages are removed. O(sets).
     pub(in crate::queue) fn all_children_gone(&mut self) {
         let Some(all) = self.siblings.take() else {
             return;

@@ -1,4 +1,4 @@
-//! When a schedule ends, how its messages are spread, and what became of fire times.
+//! The end of a schedule, the spread of its messages, and the counts of fire times.
 
 use crate::message::retry::mix;
 use crate::{Millis, MAX_EXACT};
@@ -6,12 +6,12 @@ use crate::{Millis, MAX_EXACT};
 /// When a schedule ends, and how far its messages are spread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// It has no fire time after this one, in Unix ms.
+    /// The schedule has no fire time after this one, in Unix ms.
     pub until: Option<Millis>,
     /// How often it still fires; at least 1. A fire time at which nothing is sent does
     /// not count.
     pub times: Option<u64>,
-    /// How much later than its fire time a message may be due, in ms.
+    /// The greatest delay of a message after its fire time, in ms.
     pub jitter: Millis,
 }
 
@@ -21,8 +21,8 @@ impl Limits {
         self.until.is_some_and(|until| at > until)
     }
 
-    /// How much later than the fire time `at` the message of the schedule `name` is due.
-    /// Queues with another salt have other delays.
+    /// The delay of the message of the schedule `name` after the fire time `at`. Queues
+    /// with another salt have other delays.
     pub fn delay(&self, salt: u64, name: &[u8], at: Millis) -> Millis {
         if self.jitter == 0 {
             return 0;
@@ -50,7 +50,7 @@ pub struct Extras {
 }
 
 impl Extras {
-    /// Itself, or nothing if there is nothing in it.
+    /// Itself in a box, or `None` if it is empty.
     pub fn boxed(self) -> Option<Box<Extras>> {
         (self != Extras::default()).then(|| Box::new(self))
     }

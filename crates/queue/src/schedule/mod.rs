@@ -12,8 +12,8 @@ use crate::{Millis, Seq};
 pub use limits::{Extras, Limits};
 use recurrence::Recurrence;
 
-/// What becomes of fire times that passed while the server could not fire, such
-/// as before a restart.
+/// The treatment of fire times that passed while the server could not fire, such as
+/// before a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
     /// None of them fires.
@@ -27,9 +27,9 @@ pub enum Missed {
 /// Whether a schedule fires while its last message has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
-    /// It fires, and the messages queue up.
+    /// The schedule fires, and the messages queue up.
     Queue,
-    /// It skips the fire time.
+    /// The schedule skips the fire time.
     Skip,
 }
 
@@ -53,9 +53,9 @@ pub struct Template {
 pub struct Schedule {
     /// When it fires.
     pub rule: Recurrence,
-    /// What it sends.
+    /// The message that it sends.
     pub template: Template,
-    /// What becomes of fire times that were missed.
+    /// The treatment of fire times that were missed.
     pub missed: Missed,
     /// Whether it fires while its last message has not ended.
     pub overlap: Overlap,
@@ -67,8 +67,8 @@ pub struct Schedule {
     pub fired: u64,
     /// The number of the message that it sent last.
     pub last_seq: Option<Seq>,
-    /// The order of creation. Of schedules due in the same millisecond the one
-    /// with the lowest number fires first.
+    /// The order of creation. Among schedules due in the same millisecond, the one with
+    /// the lowest number fires first.
     pub number: u64,
     /// The limits, the pause and the count of skipped firings, which few schedules have.
     pub extras: Option<Box<Extras>>,
@@ -85,21 +85,21 @@ impl Schedule {
         self.extras.as_deref().copied().unwrap_or_default()
     }
 
-    /// Changes what few schedules have.
+    /// Changes the options that few schedules have.
     pub fn change_extras(&mut self, change: impl FnOnce(&mut Extras)) {
         let mut extras = self.extras();
         change(&mut extras);
         self.extras = extras.boxed();
     }
 
-    /// Changes the fire time that it had next when it was paused.
+    /// Changes the next fire time from before the pause.
     pub fn change_held(&mut self, change: impl FnOnce(Millis) -> Millis) {
         if let Some(paused) = self.extras.as_mut().and_then(|e| e.paused.as_mut()) {
             *paused = change(*paused);
         }
     }
 
-    /// Its first fire time after a time.
+    /// The first fire time of the schedule after a time.
     pub fn next_after(&self, at: Millis) -> Option<Millis> {
         let next = self.rule.next_after(at);
         next.filter(|next| !self.limits().is_over_at(*next))
@@ -175,8 +175,8 @@ impl Schedules {
         Some((at, self.names.get(&number)?))
     }
 
-    /// Changes the schedule with this name and keeps the order of fire times in
-    /// step. Does nothing if there is none. O(log n).
+    /// Changes the schedule with this name and updates the order of fire times. Does
+    /// nothing if there is none. O(log n).
     pub fn change(&mut self, name: &[u8], change: impl FnOnce(&mut Schedule)) {
         let Some(schedule) = self.by_name.get_mut(name) else {
             return;

@@ -46,18 +46,18 @@ const SIGNAL: u8 = 29;
 const CHILDREN: u8 = 30;
 const LIMIT: u8 = 32;
 
-/// The parts of a FETCH that are told by a byte of their own, as bits.
+/// The parts of a FETCH that have a byte of their own, as bits.
 mod more {
     pub const RESULTS: u8 = 1;
     pub const TOKEN: u8 = 1 << 1;
     pub const ALL: u8 = RESULTS | TOKEN;
 }
 
-/// What a parent is told beside counts, as bits.
+/// The parts of a report to a parent beside its counts, as bits.
 mod more_of_children {
     /// The parent dies, too.
     pub const DIES: u8 = 1;
-    /// It does so in an event of its own.
+    /// The parent dies in an event of its own.
     pub const DIES_LATER: u8 = 2;
     pub const ALL: u8 = DIES | DIES_LATER;
 }
@@ -110,7 +110,7 @@ pub fn kind(op: &Op) -> u8 {
     }
 }
 
-/// What a REMOVE removes.
+/// The kinds of things that a REMOVE removes.
 const MESSAGES: u8 = 0;
 const HOLDS: u8 = 1;
 const TAKEN_IDS: u8 = 2;

@@ -216,7 +216,7 @@ fn put_ack_send(out: &mut Vec<u8>, ack_send: &AckSend, time_us: u64) {
     }
 }
 
-/// Writes what is paused, and how the messages are kept back, if either is.
+/// Writes the pause, and the way in which the messages are kept back, if there is either.
 fn put_more_of_nack(out: &mut Vec<u8>, pause: Option<NackPause>, silence: Option<(u8, Millis)>) {
     let paused = pause.map_or(0, |pause| match pause.of {
         Paused::Group => more_of_nack::PAUSE_GROUP,
@@ -259,7 +259,7 @@ fn put_fetch(out: &mut Vec<u8>, fetch: &Fetch, receipt: Receipt, time_us: u64) {
     }
     let limits = limits_of(fetch);
     if limits != [Some(1), Some(1), None, None] {
-        // None of them can be 0, so 0 stands for "not given".
+        // None of these numbers can be 0, so 0 stands for "not given".
         for n in limits {
             put_number(out, n.unwrap_or(0));
         }
@@ -281,8 +281,8 @@ fn put_receipts(out: &mut Vec<u8>, receipts: &[Receipt], time_us: u64) {
     }
 }
 
-/// Writes the numbers of messages as differences, since those that are found
-/// together often were sent together.
+/// Writes the numbers of messages as differences, because messages that are found
+/// together were often sent together.
 fn put_seqs(out: &mut Vec<u8>, seqs: &[Seq]) {
     put_number(out, seqs.len() as u64);
     let mut base = 0;
@@ -292,8 +292,8 @@ fn put_seqs(out: &mut Vec<u8>, seqs: &[Seq]) {
     }
 }
 
-/// Numbers in order: for each run of consecutive ones the distance from the run before
-/// it, and how many follow its first.
+/// Writes numbers in order. Each run of consecutive numbers is written as its distance
+/// from the run before it, and how many numbers follow its first.
 fn put_runs(out: &mut Vec<u8>, seqs: &[Seq]) {
     let runs = || seqs.chunk_by(|one, next| *next == one + 1);
     put_number(out, runs().count() as u64);

@@ -1,4 +1,4 @@
-//! Encodes what a limit with a name allows.
+//! Encodes the rule of a limit with a name.
 
 use super::{put_rate, rate};
 use crate::codec::wire::{put_number, Reader};
@@ -14,7 +14,7 @@ pub fn put_limit_rule(out: &mut Vec<u8>, rule: &LimitRule) {
     }
 }
 
-/// Reads what [`put_limit_rule`] writes. The caller checks the rule.
+/// Reads the output of [`put_limit_rule`]. The caller checks the rule.
 ///
 /// Errors: there are too many windows, or one is out of range.
 pub fn limit_rule(reader: &mut Reader, weighted: bool) -> Result<LimitRule, Invalid> {

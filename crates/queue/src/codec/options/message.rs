@@ -13,10 +13,10 @@ use crate::message::{Choices, Header, RareChoices};
 
 /// The number of options in [`Choices`].
 const MESSAGE_OPTIONS: u32 = 19;
-/// The bit among those of the options of a message that says RERUN.
+/// The bit among those of the options of a message that means RERUN.
 const RERUN: u32 = 19;
-/// The bit among those of the options of a message that says IFGROUP. It is part of
-/// a send, not of the message.
+/// The bit among those of the options of a message that means IFGROUP. It is part of a
+/// send, not of the message.
 const IF_GROUP: u32 = 12;
 /// The first option in [`RareChoices`].
 const RARE: u32 = 7;
@@ -49,7 +49,7 @@ pub fn put_send_options(out: &mut Vec<u8>, choices: &Choices, of_send: OfSend) {
     );
 }
 
-/// Reads what [`put_send_options`] writes.
+/// Reads the output of [`put_send_options`].
 ///
 /// Errors: an option is unknown or out of range.
 pub fn send_options(reader: &mut Reader) -> Result<(Choices, OfSend), Invalid> {
@@ -255,9 +255,10 @@ fn limited(reader: &mut Reader) -> Result<Limited, Invalid> {
     })
 }
 
-/// What stands before a score that is an integer and no double. As a double it would be no number.
+/// The mark that stands before a score that is an integer and no double. As a double, the mark is
+/// not a number.
 const INTEGER: u64 = 0x7FF8_0000_0000_0001;
-/// The same for an integer of 2^63 or more.
+/// The mark before a score that is an integer of 2^63 or more.
 const LARGE: u64 = 0x7FF8_0000_0000_0002;
 
 fn put_score(out: &mut Vec<u8>, score: Score) {
@@ -274,7 +275,7 @@ fn put_score(out: &mut Vec<u8>, score: Score) {
     }
 }
 
-/// Reads what [`put_score`] writes. Errors: no finite number, or an integer that is a double.
+/// Reads the output of [`put_score`]. Errors: no finite number, or an integer that is a double.
 fn score(reader: &mut Reader) -> Result<Score, Invalid> {
     let score = match reader.fixed()? {
         INTEGER => Score::of_integer((reader.fixed()? as i64).into()),
@@ -311,7 +312,7 @@ pub fn put_parent(out: &mut Vec<u8>, parent: &Parent) {
     out.push(parent.on_dead as u8);
 }
 
-/// Reads what [`put_parent`] writes, unchecked but for ONDEAD.
+/// Reads the output of [`put_parent`], unchecked but for ONDEAD.
 pub fn parent(reader: &mut Reader) -> Result<Parent, Invalid> {
     Ok(Parent {
         key: reader.bytes()?.into(),

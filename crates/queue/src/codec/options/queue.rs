@@ -64,7 +64,7 @@ fn all_of(settings: &Settings) -> Changes {
         group_concurrency: Some(settings.group_concurrency),
         on_retry: Some(settings.on_retry),
         on_dead: Some(settings.on_dead),
-        // These are written only of the queues that have them, which are few.
+        // These options are written only for the queues that have them, which are few.
         breaker: settings.breaker.map(Some),
         fair: Some(settings.fair).filter(|fair| *fair != Fair::Count),
         closed: settings.closed.then_some(true),

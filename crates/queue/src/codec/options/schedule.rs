@@ -9,10 +9,10 @@ use crate::schedule::{Extras, Limits, Missed, Overlap};
 /// The bit that says that [`put_extras`] has written something.
 const HAS_EXTRAS: u8 = 8;
 
-/// How a schedule treats fire times.
+/// The treatment of fire times by a schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
-    /// What becomes of fire times that were missed.
+    /// The treatment of fire times that were missed.
     pub missed: Missed,
     /// Whether it fires while its last message has not ended.
     pub overlap: Overlap,
@@ -56,7 +56,7 @@ pub fn put_rule(out: &mut Vec<u8>, rule: &Recurrence, manner: Manner) {
     }
 }
 
-/// Writes what few schedules have.
+/// Writes the options that few schedules have.
 fn put_extras(out: &mut Vec<u8>, extras: &Extras) {
     let Limits {
         until,
@@ -75,7 +75,7 @@ fn put_extras(out: &mut Vec<u8>, extras: &Extras) {
     parts.into_iter().flatten().for_each(|n| put_number(out, n));
 }
 
-/// Reads what [`put_extras`] writes.
+/// Reads the output of [`put_extras`].
 fn extras(reader: &mut Reader) -> Result<Extras, Invalid> {
     let mask = reader.number()?;
     ensure((1..32).contains(&mask), "an unknown part of a schedule")?;

@@ -1,11 +1,11 @@
-//! Encodes what a message has counted of its children.
+//! Encodes the counts that a message has of its children.
 
 use crate::codec::wire::{put_bytes, put_flag, put_number, Reader};
 use crate::limits::{self, ensure, Invalid};
 use crate::message::extension::Extension;
 use crate::message::kin::{ChildCounts, Children, Wait, MOST_QUEUES};
 
-/// Writes what a message has counted. How many have to end is among its options.
+/// Writes the counts of a message. The number of children that have to end is among its options.
 pub fn put_children(out: &mut Vec<u8>, children: &Children) {
     out.push(children.wait as u8);
     put_flag(out, children.dies);
@@ -18,7 +18,7 @@ pub fn put_children(out: &mut Vec<u8>, children: &Children) {
     }
 }
 
-/// Reads what [`put_children`] writes, behind the options of the message.
+/// Reads the output of [`put_children`], behind the options of the message.
 pub fn children(reader: &mut Reader, ext: &mut Extension) -> Result<(), Invalid> {
     let choices = ext.choices.as_mut();
     let children = choices.and_then(|choices| choices.children_mut());

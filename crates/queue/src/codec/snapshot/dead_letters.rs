@@ -1,4 +1,4 @@
-//! What became of dead messages that were to go to another queue, in a snapshot.
+//! The outcome of dead messages that were to go to another queue, in a snapshot.
 
 use super::tag;
 use crate::codec::wire::{put_bytes, put_number, put_optional_bytes, Reader};
@@ -7,8 +7,8 @@ use crate::limits::{ensure, exact, name, Invalid};
 use crate::message::state::Reason;
 use crate::MAX_EXACT;
 
-/// The most traces that are read. More than [`crate::dead_letters::MOST_TRACES`], which is small in
-/// tests.
+/// The most traces that are read. This is more than [`crate::dead_letters::MOST_TRACES`], which is
+/// small in tests.
 const MOST: usize = 1000;
 
 /// Writes the frame.
@@ -31,7 +31,7 @@ pub fn put_dead_letters(out: &mut Vec<u8>, letters: &DeadLetters) {
     }
 }
 
-/// Reads what [`put_dead_letters`] writes behind the tag.
+/// Reads the output of [`put_dead_letters`] behind the tag.
 pub fn dead_letters(reader: &mut Reader) -> Result<DeadLetters, Invalid> {
     let mut letters = DeadLetters {
         moved: reader.number()?.min(MAX_EXACT),

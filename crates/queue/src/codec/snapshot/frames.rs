@@ -133,8 +133,8 @@ pub fn put_group(out: &mut Vec<u8>, seen: &GroupSeen) {
     }
 }
 
-/// Writes a limit without its name, which is the end of the frame. What runs of it follows
-/// from the messages, and which groups wait from the groups.
+/// Writes a limit without its name, which is the end of the frame. Its running messages
+/// follow from the messages, and its waiting groups from the groups.
 pub fn put_limit(out: &mut Vec<u8>, limit: &Limit) {
     let flag = |is: bool, bit: u8| if is { bit } else { 0 };
     let weighted = limit.own.as_ref().is_some_and(|rule| rule.weighted);
@@ -182,8 +182,8 @@ pub fn put_breaker(out: &mut Vec<u8>, group: Option<u64>, circuit: &Circuit) {
     }
 }
 
-/// Writes what the group with this number, or the ungrouped messages (`None`), have used, and
-/// for the latter what is common to all.
+/// Writes the usage of the group with this number, or of the ungrouped messages (`None`), and
+/// with the latter the state that is common to all.
 pub fn put_usage(out: &mut Vec<u8>, group: Option<u64>, usage: &Usage, of: Option<&FairLine>) {
     out.push(tag::USAGE);
     put_number(out, group.map_or(0, |number| number + 1));
@@ -231,8 +231,8 @@ pub fn put_schedule(out: &mut Vec<u8>, name: &[u8], schedule: &Schedule) {
     put_send_options(out, &template.choices, of_send);
 }
 
-/// Writes a named batch without its name, which is the end of the frame. How many
-/// messages of it are pending, running and dead follows from the messages.
+/// Writes a named batch without its name, which is the end of the frame. The numbers of
+/// its pending, running and dead messages follow from the messages.
 pub fn put_named_batch(out: &mut Vec<u8>, number: Seq, named: &NamedBatch) {
     out.push(tag::NAMED);
     put_flag(out, false);

@@ -1,4 +1,4 @@
-//! Writes what a message has beyond a plain one: its options, deliveries, failures and end.
+//! Writes the parts that a plain message does not have: its options, deliveries, failures and end.
 
 use super::children::put_children;
 use super::frames::put_counts;

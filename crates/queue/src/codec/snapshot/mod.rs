@@ -70,24 +70,24 @@ pub mod tag {
     pub const TOKEN: u8 = 10;
     /// The end that a lease had before its connection closed.
     pub const OLD_END: u8 = 11;
-    /// What became of dead messages that were to go to another queue.
+    /// The outcome of dead messages that were to go to another queue.
     pub const DEAD_LETTERS: u8 = 12;
-    /// A limit with a name, or a pattern: its rule and what is used.
+    /// A limit with a name, or a pattern: its rule and its usage.
     pub const LIMIT: u8 = 13;
     /// The hidden group of messages without a group that name the same limits.
     pub const HIDDEN: u8 = 14;
-    /// What a group, or the ungrouped messages, have used (FAIR).
+    /// The usage of a group, or of the ungrouped messages (FAIR).
     pub const USAGE: u8 = 15;
-    /// The parent of messages that follow.
+    /// The parent of the following messages.
     pub const SIBLINGS: u8 = 16;
     pub const MESSAGE: u8 = 0x80;
-    /// How far the stored state is shifted in the tag of a message.
+    /// The number of bits by which the stored state is shifted in the tag of a message.
     pub const STATE: u32 = 4;
     pub const HISTORY: u8 = 8;
-    /// A message without a history that has the number after that of the
-    /// message before it, and was sent in the same millisecond.
+    /// A message without a history whose number is one more than that of the message
+    /// before it, and which was sent in the same millisecond.
     pub const NEXT: u8 = 0x40;
-    /// How far the stored state is shifted in the tag of such a message.
+    /// The number of bits by which the stored state is shifted in the tag of such a message.
     pub const STATE_OF_NEXT: u32 = 3;
     pub const GROUPED: u8 = 4;
     pub const ID: u8 = 2;
@@ -117,18 +117,18 @@ pub mod extra {
     pub const POINT: u64 = 1 << 15;
     /// The failed attempts that the message keeps.
     pub const ERRORS: u64 = 1 << 16;
-    /// What waits for the end of its run.
+    /// The message that waits for the end of its run.
     pub const RERUN: u64 = 1 << 17;
     /// The signal that came last.
     pub const SIGNAL: u64 = 1 << 18;
-    /// What it has counted of its children.
+    /// The counts of its children.
     pub const CHILDREN: u64 = 1 << 19;
-    /// The set of siblings that it is in.
+    /// The set of siblings that the message is in.
     pub const SIBLINGS: u64 = 1 << 20;
     pub const ALL: u64 = (1 << 21) - 1;
 }
 
-/// What the byte of the reason holds beside the number of the reason.
+/// The bits of the byte of the reason beside the number of the reason.
 pub mod texts {
     /// The reason is in these bits.
     pub const REASON: u8 = 0x3f;
@@ -146,23 +146,23 @@ pub mod group_flags {
     pub const LINE: u8 = 8;
     pub const TURN: u8 = 16;
     pub const WAKE: u8 = 32;
-    /// The limit in whose line the group stands.
+    /// The limit for which the group waits.
     pub const HOME: u8 = 64;
     pub const ALL: u8 = SETTINGS | PAUSE | HELD | LINE | TURN | WAKE | HOME;
 }
 
-/// What is told of a limit, as bits.
+/// The parts of a limit, as bits.
 pub mod limit_flags {
-    /// Its own rule.
+    /// The limit has its own rule.
     pub const RULE: u8 = 1;
     /// CONCURRENCY counts costs.
     pub const WEIGHTED: u8 = 2;
-    /// The first group of its line is in the ready line.
+    /// The first group that waits for the limit is in the ready line.
     pub const OPEN: u8 = 4;
     pub const ALL: u8 = RULE | WEIGHTED | OPEN;
 }
 
-/// What a breaker does.
+/// The phase of a breaker.
 pub mod phase {
     pub const CLOSED: u8 = 0;
     pub const OPEN: u8 = 1;

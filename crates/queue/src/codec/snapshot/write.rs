@@ -138,7 +138,7 @@ impl<'a> Writer<'a, '_> {
 
     fn write_messages(&mut self) -> u64 {
         let mut count = 0;
-        // A `for` loop would copy each of them.
+        // A `for` loop would copy each message.
         self.parts.messages().for_each(|numbered| {
             self.message(numbered);
             count += 1;
@@ -298,7 +298,7 @@ impl<'a> Writer<'a, '_> {
 /// does not depend on which slots a queue happens to use.
 #[derive(Default)]
 struct Numbers {
-    /// By slot: 0 if it has no number yet, else the number plus one.
+    /// For each slot 0 if it has no number yet, else the number plus one.
     of_slots: Vec<u32>,
     count: u32,
 }
@@ -329,7 +329,7 @@ struct Blocks<'e> {
     bytes: Vec<u8>,
     /// How many of these bytes were emitted.
     emitted: usize,
-    /// Where the last frame begins, including its length.
+    /// The place at which the last frame begins, including its length.
     frame: usize,
     emit: &'e mut dyn FnMut(&[u8]),
 }

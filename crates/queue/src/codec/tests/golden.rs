@@ -54,7 +54,7 @@ pub fn bytes(hex: &str) -> Vec<u8> {
     digits.map(|pair| byte(pair).unwrap()).collect()
 }
 
-/// The log entries of a queue with a bit of everything.
+/// The log entries of a queue with some of each kind.
 fn records() -> Vec<Vec<u8>> {
     let start = Moment::at_us(1_795_159_374_646_123);
     let settings = Settings {
@@ -164,7 +164,7 @@ fn log_entries_with_more_stay_byte_equal() {
     assert_eq!(LogEntry::decode(&out).unwrap().before, before);
 }
 
-/// A log entry of one of the kinds from 32 on, alone and with more before it.
+/// A log entry of one of the kinds from 32 on, alone and after further changes.
 const LIMIT: [&str; 2] = [
     "606b4bd71cb06006000500617069",
     "806b4bd71cb060060001c0cf240500617069",
@@ -229,10 +229,11 @@ fn slices_of_a_purge() {
     }
 }
 
-/// Whatever the bytes say, not many messages are named.
+/// A few bytes cannot name many messages.
 #[test]
 fn a_slice_that_names_too_many_messages_or_one_twice_is_refused() {
-    // A number of runs; of each the distance from the one before, and how many follow.
+    // The number of runs, and of each run its distance from the run before, and how many numbers
+    // follow its first.
     let kept = ["01 01 00", "01 01 8f4e", "02 01 8e4e 01 00"];
     let refused = [
         "01 00 00",

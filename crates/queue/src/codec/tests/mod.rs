@@ -1,5 +1,5 @@
-//! Tests of the encodings with random operations: what is written can be read,
-//! and equal log entries lead to equal queues.
+//! Tests of the encodings with random operations: written operations can be read, and
+//! equal log entries lead to equal queues.
 
 mod golden;
 mod ops;

@@ -12,12 +12,12 @@ use crate::settings::{Clock, Settings};
 use crate::transition::Transition;
 use crate::{Done, Moment, Op, Queue, Receipt};
 
-/// One thing that happens on a primary.
+/// One event on a primary.
 #[derive(Debug, Clone)]
 pub struct Act {
-    /// The time that passes before it, in ms.
+    /// The time that passes before the event, in ms.
     passes: u64,
-    /// The most due events that are processed before it.
+    /// The greatest number of due events that are processed before it.
     steps: u64,
     /// How many purged messages are freed after it.
     swept: usize,
@@ -43,7 +43,7 @@ pub fn acts(most: usize) -> impl Strategy<Value = Vec<Act>> {
     vec(act(), 1..most)
 }
 
-/// So many dead messages that they are redriven in slices.
+/// Enough dead messages that they are redriven in slices.
 fn many_redriven() -> Vec<Act> {
     let send = |group: Option<&'static [u8]>| {
         let mut send = Send::plain(b"");
@@ -85,7 +85,7 @@ fn at_once(ops: impl IntoIterator<Item = Op<'static>>) -> Vec<Act> {
     ops.into_iter().map(act).collect()
 }
 
-/// So many groups, each held by running or failed messages, that they go on one
+/// Enough groups, each held by running or failed messages, that they become ready one
 /// after the other once those messages are purged.
 fn many_held(state: State) -> Vec<Act> {
     let groups = [&b"a"[..], b"b", b"c", b"d", b"e"];
@@ -142,7 +142,7 @@ fn clock() -> impl Strategy<Value = Clock> {
     prop_oneof![4 => Just(Clock::Server), 1 => Just(Clock::Manual(3))]
 }
 
-/// A queue and what it has replicated.
+/// A queue and its log entries.
 pub struct Primary {
     pub queue: Queue,
     pub us: u64,
@@ -152,7 +152,7 @@ pub struct Primary {
     pub told: Vec<Told>,
 }
 
-/// How an operation was replicated.
+/// The form in which an operation was replicated.
 pub enum Told {
     LogEntry(Vec<u8>),
     /// Verbatim, as the client's command.
@@ -197,8 +197,8 @@ impl Primary {
         self.told.push(Told::LogEntry(encoded(&record)));
     }
 
-    /// Replaces each small number by the receipt given out that long ago, and
-    /// by 0 if there is none.
+    /// Replaces each small number by the receipt that was given out that many receipts
+    /// ago, and by 0 if there is none.
     fn real(&self, receipts: &mut Receipts) {
         for receipt in receipts {
             let at = (*receipt as usize).checked_sub(1);

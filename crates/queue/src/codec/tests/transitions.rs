@@ -1,5 +1,5 @@
-//! The transitions that a queue notes say what becomes of each message: one for each step of its
-//! life, in order, none missing and none twice, and the same on a replica.
+//! The transitions that a queue notes describe the fate of each message: one for each step of
+//! its life, in order, none missing and none twice, and the same on a replica.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::settings::Settings;
 use crate::transition::{Kind, Transition};
 use crate::Queue;
 
-/// The state of a message as the transitions tell it.
+/// The state of a message by its transitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
     Waits,
@@ -88,7 +88,8 @@ fn follow(states: &mut States, transition: &Transition) -> Result<(), String> {
     }
 }
 
-/// Compares what was told with what is there. Ended messages may have left no record.
+/// Compares the noted transitions with the state of the queue. Ended messages may have left no
+/// record.
 fn compare(states: &mut States, queue: &Queue) -> Result<(), String> {
     states.retain(|id, told| !told.has_ended() || queue.find(id).is_some());
     let mut there = States::new();

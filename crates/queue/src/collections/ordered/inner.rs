@@ -115,8 +115,8 @@ impl<K: Key, V: Measure> Inner<K, V> {
             head.1 = child.measure().unwrap_or(value);
         }
         if is_to_be_tidied(child.len()) {
-            // The first leaf is nearly always on its way out: trimmed as it goes, its
-            // entries would move several times for nothing.
+            // The first leaf usually becomes empty soon. If it were trimmed meanwhile,
+            // its entries would move several times for nothing.
             if at > 0 {
                 child.trim_leaf(ledger);
             }

@@ -32,7 +32,7 @@ impl<'a, K: Key, V: Measure> Iter<'a, K, V> {
         }
     }
 
-    /// The entries behind those at the front of whose keys `is_before` holds.
+    /// The entries behind the first ones, for whose keys `is_before` holds.
     pub(super) fn behind(root: &'a Node<K, V>, is_before: impl Fn(&K) -> bool) -> Self {
         let (leaf, next_leaf) = root.last_leaf(&is_before);
         let skip = rank(leaf, is_before);

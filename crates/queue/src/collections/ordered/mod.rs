@@ -220,7 +220,7 @@ impl<K: Key, V: Measure> OrderedSet<K, V> {
         self.root = Inner::above(old, &mut self.ledger);
     }
 
-    /// Keeps the count, and drops each root that has come down to one child.
+    /// Keeps the count, and drops each root that has only one child left.
     fn removed(&mut self, count: usize) {
         self.len -= count;
         while let Node::Inner(inner) = &mut self.root {

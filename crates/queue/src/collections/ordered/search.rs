@@ -6,8 +6,8 @@ use super::Key;
 /// sorted, and `below` must hold for no key above one for which it does not.
 #[inline]
 pub(super) fn rank<K, V>(items: &[(K, V)], below: impl Fn(&K) -> bool) -> usize {
-    // The ends come first: growing keys belong at the end of every list on their
-    // way down, and entries that are processed in order are removed at the front.
+    // The ends are compared first: growing keys belong at the end of every list on their
+    // path, and entries that are processed in order are removed at the front.
     if items.last().is_some_and(|last| below(&last.0)) {
         return items.len();
     }

@@ -158,7 +158,7 @@ impl List {
         Ok(at)
     }
 
-    /// Takes out a message.
+    /// Removes a message.
     pub fn remove(&mut self, member: Member) {
         let Some(at) = self.find(&member) else {
             debug_assert!(false, "no list has the message {}", member.key.seq());

@@ -1,6 +1,6 @@
-//! What a group has pending, by where it stands.
+//! The pending messages of a group, by state.
 //!
-//! What is due and what is not are apart, so that it is known how many there are of each.
+//! Due messages and later ones are kept separately, so that the number of each is known.
 
 mod list;
 mod orders;
@@ -23,9 +23,9 @@ use crate::Millis;
 /// as in most groups, else ordered sets.
 #[derive(Clone)]
 pub enum Backlog {
-    /// A few messages in the order of their due times.
+    /// A few plain messages in the order of their due times.
     Few(List),
-    /// Any messages.
+    /// Messages of any kind.
     Any(Box<Orders>),
 }
 

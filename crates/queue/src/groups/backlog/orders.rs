@@ -37,7 +37,7 @@ impl Orders {
             .insert(member.key, MinTime(member.due));
     }
 
-    /// Takes out a message.
+    /// Removes a message.
     pub fn remove(&mut self, stored: StoredState, member: Member) {
         let known = self.order_mut(stored, member.failed).remove(&member.key);
         let seq = member.key.seq();

@@ -16,7 +16,7 @@ pub enum Order<'a> {
     Few {
         /// Due times and numbers.
         entries: &'a [Entry],
-        /// The priority of all of them.
+        /// The priority of all the messages.
         priority: i8,
     },
     /// An ordered set.
@@ -99,7 +99,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Those from a bound on. O(log n) to start, then O(1) each.
+    /// The messages from a bound on. O(log n) to start, then O(1) each.
     pub fn keys(self, from: Bound<OrderKey>) -> impl Iterator<Item = OrderKey> + 'a {
         let (few, many) = match self {
             Order::Few { entries, priority } => (Some((entries, priority)), None),

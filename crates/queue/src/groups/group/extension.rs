@@ -24,25 +24,25 @@ pub struct GroupSettings {
     pub window: RateWindow,
 }
 
-/// What a group has because of limits with names.
+/// The state that a group has because of limits with names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LimitedGroup {
     /// Whether it is hidden: the messages without a group that name the same limits.
     pub is_hidden: bool,
-    /// The limit in whose line it stands.
+    /// The limit for which it waits.
     pub home: Option<Home>,
 }
 
-/// Where a group in the ready line waits for a limit.
+/// The limit for which a group in the ready line waits, and the cost of its next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Home {
     /// The limit.
     pub limit: LimitIx,
-    /// What the next message of the group takes of it.
+    /// The cost of the next message of the group for the limit.
     pub cost: u64,
 }
 
-/// What only some groups have. Allocated for a group once it has any of it.
+/// State that only some groups have. Allocated for a group once it has any of it.
 #[derive(Debug, Clone, Default)]
 pub struct GroupExtension {
     /// Its records.
@@ -56,10 +56,10 @@ pub struct GroupExtension {
     pub settings: Option<Box<GroupSettings>>,
     /// Its breaker, unless that is closed and remembers no failure.
     pub breaker: Option<Box<Circuit>>,
-    /// What it has because of limits with names: whether it is the hidden group of messages
-    /// with the same limits, and where it waits.
+    /// The state that the group has because of limits with names: whether it is the hidden
+    /// group of messages with the same limits, and where it waits.
     pub limited: Option<Box<LimitedGroup>>,
-    /// What it has used, where groups take turns by that.
+    /// The usage of the group, where groups take turns by usage.
     pub usage: Option<Box<Usage>>,
     /// Messages delivered in the current turn.
     pub turn: u64,
@@ -94,7 +94,7 @@ impl GroupExtension {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        // What most extensions are there for comes first.
+        // The field that most extensions are made for comes first.
         self.batches.is_empty()
             && self.records.is_empty()
             && self.holds.is_empty()

@@ -41,16 +41,16 @@ pub struct Group {
     batch: Receipt,
     /// Messages and records that belong to the group.
     pub members: u32,
-    /// What only some groups have, allocated if the group has any of it.
+    /// State that only some groups have, allocated if the group has any of it.
     ext: Option<Box<GroupExtension>>,
-    /// Its place in the line, if it can give, or else the first that time will give
-    /// it, as far as that is known already.
+    /// Its position in the ready line, if it can deliver, or else the first expected
+    /// position that is already known.
     spot: Spot,
     /// Whether its due messages count as ready in the counts of the queue.
     pub(crate) counted: bool,
     /// Whether the table of groups counts it as listed.
     pub(crate) listed: bool,
-    /// Whether the table has it among those that dead messages hold.
+    /// Whether the table lists it among the groups that dead messages hold.
     pub(crate) held: bool,
     /// Whether the table counts it as a group with an extension.
     pub(crate) extended: bool,
@@ -173,19 +173,19 @@ impl Group {
         self.backlog.all()
     }
 
-    /// Whether it stands in the line.
+    /// Whether it is in the ready line.
     #[inline]
     pub fn is_in_line(&self) -> bool {
         matches!(self.spot, Spot::Line { .. })
     }
 
-    /// Its place in the line; `ix` is its own number.
+    /// Its position in the ready line; `ix` is its own number.
     pub fn position(&self, ix: GroupIx) -> Option<Position> {
         self.spot.key(ix).filter(|_| self.is_in_line())
     }
 
-    /// The positions in the ready line that it will have at times that are already
-    /// known, in the order of these times.
+    /// The positions that it will have in the ready line, as far as they are known, in
+    /// the order of their times.
     pub fn expected(&self, ix: GroupIx) -> impl DoubleEndedIterator<Item = Position> + '_ {
         let first = self.spot.key(ix).filter(|_| !self.is_in_line());
         first.into_iter().chain(self.ext().further.iter().copied())
@@ -287,12 +287,12 @@ impl Group {
         limited.is_some_and(|limited| limited.is_hidden)
     }
 
-    /// The limit in whose line it stands, if it does.
+    /// The limit for which it waits, if it waits for one.
     pub(crate) fn home(&self) -> Option<Home> {
         self.ext.as_ref()?.limited.as_ref()?.home
     }
 
-    /// Sets the limit in whose line it stands.
+    /// Sets the limit for which it waits.
     pub(crate) fn set_home(&mut self, home: Option<Home>) {
         if home == self.home() {
             return;

@@ -1,4 +1,4 @@
-//! In which batch each message is.
+//! The batch of each message.
 
 use crate::collections::footprint::allocated;
 use crate::collections::number_table::NumberTable;
@@ -7,11 +7,11 @@ use crate::Seq;
 /// Messages whose numbers differ only below this share an entry for each batch.
 pub(super) const PAGE: u64 = 128;
 
-/// In which batch each message is, by the number of the message.
+/// The batch of each message, by the number of the message.
 #[derive(Debug, Clone, Default)]
 pub struct Members {
-    /// By page: the batches that messages of the page are in, and which ones, a bit
-    /// for each.
+    /// For each page of numbers, the batches of its messages, with a bit for each
+    /// message.
     pages: NumberTable<Vec<(Seq, u128)>>,
     /// The number of these pages.
     len: usize,
@@ -22,7 +22,7 @@ fn bit_of(seq: Seq) -> u128 {
 }
 
 impl Members {
-    /// Puts a message that is in no batch into one. O(batches of the page).
+    /// Adds a message that is in no batch to a batch. O(batches of the page).
     pub fn insert(&mut self, seq: Seq, batch: Seq) {
         let page = seq / PAGE;
         if self.pages.get(page).is_none() {
@@ -48,7 +48,7 @@ impl Members {
         own.map(|(batch, _)| *batch)
     }
 
-    /// Takes a message out of its batch. Returns the batch, if it was in one.
+    /// Removes a message from its batch. Returns the batch, if it was in one.
     pub fn remove(&mut self, seq: Seq) -> Option<Seq> {
         let page = seq / PAGE;
         let batches = self.pages.get_mut(page)?;

@@ -56,7 +56,7 @@ pub struct NamedBatch {
     pub counts: Counts,
     /// The messages that it holds.
     pub held: Held,
-    /// The batches that messages of this one are held by, and by how many each.
+    /// The batches that hold messages of this batch, and the number of those messages for each.
     pub waits_for: BTreeMap<Seq, u64>,
 }
 
@@ -66,7 +66,7 @@ impl NamedBatch {
         self.held.iter().map(|held| held.len() as u64).sum()
     }
 
-    /// Whether a message of it has not ended, or one is held by it.
+    /// Whether a message of the batch has not ended, or the batch holds a message.
     pub fn is_open(&self) -> bool {
         self.counts.unended() > 0 || self.held_count() > 0
     }
@@ -80,24 +80,24 @@ impl NamedBatch {
     }
 }
 
-/// Messages that are held no longer, because of one event, and have not left the held
-/// ones yet.
+/// Messages that are held no longer because of one event, and are still among the held
+/// ones.
 #[derive(Debug, Clone)]
 pub struct Released {
     /// The number of the batch that held them.
     pub batch: Seq,
-    /// When that was, in Unix ms.
+    /// The time of the event, in Unix ms.
     pub at: Millis,
-    /// Whether they die.
+    /// Whether the messages die.
     pub dies: bool,
     /// The messages of the batch at that moment.
     pub counts: Counts,
-    /// Which ones.
+    /// The messages that are held.
     pub held: Held,
 }
 
 impl Released {
-    /// Takes out the first one in send order.
+    /// Removes the first message in send order.
     pub fn pop_first(&mut self) -> Option<Seq> {
         let firsts = self.held.iter_mut();
         let firsts = firsts.filter_map(|held| Some((held.first()?.0, held)));
@@ -105,7 +105,7 @@ impl Released {
         of_first.pop_first().map(|(seq, ())| seq)
     }
 
-    /// All of them in send order.
+    /// All messages in send order.
     pub fn all(&self) -> Vec<Seq> {
         let held = self.held.iter().flat_map(|held| held.iter());
         let mut all: Vec<Seq> = held.map(|(seq, ())| seq).collect();
@@ -117,18 +117,18 @@ impl Released {
 /// The names of two batches of which the first waits for the second.
 pub type Edge<'a> = (&'a [u8], &'a [u8]);
 
-/// All that a queue knows of its named batches.
+/// The state of all named batches of a queue.
 #[derive(Debug, Clone, Default)]
 pub struct Batches {
     by_name: HashMap<Box<[u8]>, Seq, NameHasher>,
     all: BTreeMap<Seq, NamedBatch>,
-    /// The numbers of the open ones.
+    /// The numbers of the open batches.
     pub open: OrderedSet<Seq>,
-    /// Which message is in which batch.
+    /// The batch of each message.
     pub members: Members,
     /// Batches that may hold nobody any longer, and since when (Unix ms).
     pub touched: Vec<(Seq, Millis)>,
-    /// Messages that are held no longer, first those that are the next to go.
+    /// Messages that are held no longer, the next ones to leave first.
     pub released: VecDeque<Released>,
 }
 
@@ -201,7 +201,7 @@ impl Batches {
         self.all.iter().map(|(number, named)| (*number, named))
     }
 
-    /// Whether nothing is left, so that the queue need not keep this.
+    /// Whether no batch is left, so that the queue need not keep this.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty() && self.released.is_empty()
     }
@@ -218,7 +218,7 @@ impl Batches {
         without: &[Edge],
         most: usize,
     ) -> Option<Vec<&'a [u8]>> {
-        // Each entry is a batch and the index of the one that waits for it.
+        // Each entry is a batch and the index of the batch that waits for it.
         let mut found: Vec<(&[u8], usize)> = vec![(from, 0)];
         let mut at = 0;
         let mut steps = 0;

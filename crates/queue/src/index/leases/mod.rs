@@ -94,11 +94,11 @@ impl Batch {
 
 /// All leases of a queue.
 ///
-/// Receipts only grow, and most leases of a queue last equally long, so they end in
-/// the order of their receipts. Those are kept in one list that has both orders.
+/// Receipts only grow, and most leases of a queue last equally long, so they end in the
+/// order of their receipts. Such leases are kept in one list that has both orders.
 #[derive(Debug, Clone, Default)]
 pub struct Leases {
-    /// Leases of which each ends no earlier than those with lower receipts.
+    /// Leases each of which ends no earlier than all leases with lower receipts.
     in_step: Series,
     /// All other leases, by receipt: an earlier lease ends later, or they were
     /// extended or put back.
@@ -203,7 +203,7 @@ impl Leases {
     pub fn take_current(&mut self, receipt: Receipt, now: Millis) -> Option<Lease> {
         let lease = self.take(receipt)?;
         if lease.until <= now {
-            // Rare: nearly all leases that have ended were removed by the timeout.
+            // This is rare: nearly all leases that have ended were removed by the timeout.
             self.insert(lease);
             return None;
         }
@@ -287,7 +287,7 @@ impl Leases {
     /// The leases of the batch of `receipt` that have later receipts.
     pub fn later_of_batch(&self, receipt: Receipt) -> impl Iterator<Item = Lease> + '_ {
         let last = self.batch_of(receipt).last;
-        // Most batches have one message, so there is nothing to search for.
+        // Most batches have one message, so no search is needed.
         let later = (last > receipt).then(|| self.starting_at(receipt + 1));
         let later = later.into_iter().flatten();
         later.take_while(move |lease| lease.receipt <= last)

@@ -1,4 +1,4 @@
-//! A list of leases that is ordered by receipt and by end at once.
+//! A list of leases that is ordered both by receipt and by end.
 //!
 //! This holds as long as each lease ends no earlier than those before it, which is
 //! so for leases of one length. It saves a second index: 15 bytes for each lease.
@@ -116,9 +116,9 @@ impl Series {
         }
     }
 
-    /// The leases in order, without those at the front for which `is_before` holds.
-    /// It must not hold for a lease behind one for which it does not. O(log n) to
-    /// start, then O(1) each.
+    /// The leases in order, without the first ones, for which `is_before` holds. It must
+    /// not hold for a lease behind one for which it does not. O(log n) to start, then
+    /// O(1) each.
     pub fn iter_behind(
         &self,
         is_before: impl Fn(&Lease) -> bool,
@@ -223,7 +223,7 @@ impl Series {
             // Most queues never need a second run.
             self.runs.reserve_exact(1);
         }
-        // Behind a full run, more leases are likely to come: allocate once.
+        // After a full run, more leases will probably follow, so the room is allocated at once.
         let room = if self.runs.is_empty() { 0 } else { RUN };
         let run = Run {
             head,

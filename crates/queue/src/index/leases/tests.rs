@@ -167,14 +167,15 @@ fn a_long_series_frees_memory_as_leases_are_removed() {
     (1..=100_000).for_each(|receipt| assert!(series.push(lease(receipt))));
     let full = series.memory_bytes();
     assert!(full < 100_000 * 40, "{full}");
-    // From the end of each run in the first half, from its front in the second.
+    // Leases are removed from the end of each run in the first half, and from its front in the
+    // second.
     for receipt in (1..=50_000).rev().chain(50_001..=100_000) {
         let stays = receipt % 100 == 0;
         assert!(stays || series.take(receipt).is_some());
     }
     series.check();
     let thin = series.memory_bytes();
-    // Each remaining lease has a run of its own, and as many runs are empty.
+    // Each remaining lease has its own run, and the same number of runs is empty.
     assert!(thin < full / 12, "{thin} of {full}");
     for receipt in (1..=100_000).filter(|receipt| receipt % 100 == 0) {
         assert!(series.take(receipt).is_some());

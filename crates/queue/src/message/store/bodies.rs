@@ -26,7 +26,7 @@ const LARGE: usize = if IS_SMALL { 512 } else { 14 << 10 };
 /// A chunk is at most 1/`SHARE` of the bytes of all bodies, unless it has the
 /// minimum size.
 const SHARE: usize = 4;
-/// A body larger than 1/`PIECES` of a chunk has a chunk for itself.
+/// A body larger than 1/`PIECES` of a chunk has its own chunk.
 const PIECES: usize = 8;
 /// Maximum number of bodies in a chunk: moving more would take too long.
 const MOST: usize = if IS_SMALL { 24 } else { 512 };
@@ -46,9 +46,9 @@ const NEIGHBOURS: usize = 2;
 struct Open {
     /// The number of the chunk; `None` if there is none yet.
     number: Option<u32>,
-    /// Bytes that still fit.
+    /// The bytes that still fit into the chunk.
     room: usize,
-    /// How many bodies it may still take.
+    /// The number of bodies that the chunk may still take.
     left: usize,
 }
 
@@ -76,9 +76,9 @@ pub(super) struct Bodies {
     /// Bytes of bodies that were put into chunks which are full now and shared,
     /// including those removed since.
     filled: usize,
-    /// Bytes of bodies in those chunks that were not removed.
+    /// Bytes of the bodies in these full chunks that were not removed.
     left: usize,
-    /// Where the search for the next chunk to empty starts.
+    /// The place at which the search for the next chunk to empty starts.
     cursor: usize,
 }
 
@@ -201,9 +201,8 @@ impl Bodies {
         self.chunks.remove(thin.number as usize);
     }
 
-    /// Drops some chunks with all their bodies. Returns whether there were any.
-    /// Only for freeing in slices: the storage must not be used for anything else
-    /// afterwards.
+    /// Drops some chunks with the bodies in them. Returns whether there were any. Only
+    /// for freeing in slices: the storage must not be used for anything else afterwards.
     pub fn drop_some(&mut self) -> bool {
         let any = self.chunks.end() > 0;
         self.chunks.drop_last_page();
@@ -227,8 +226,8 @@ impl Bodies {
             }
         }
         assert_eq!([self.live, counted, self.taken], [live, live, taken]);
-        // A body with a chunk for itself counts in neither, so only the differences
-        // are equal.
+        // A body with its own chunk counts in neither field, so only the differences are
+        // equal.
         assert_eq!(self.filled - self.left, filled - left);
         let (filled, left) = (self.filled, self.left);
         assert!(!has_holes(filled, left), "{left} of {filled}");

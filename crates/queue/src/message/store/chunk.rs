@@ -8,8 +8,7 @@ use crate::IS_SMALL;
 
 /// Size of the chunks of a small queue, in bytes.
 pub(super) const SMALL: usize = if IS_SMALL { 64 } else { 2 << 10 };
-/// Maximum capacity, in bytes, that an empty small chunk keeps for the bodies to
-/// come.
+/// Maximum capacity, in bytes, that an empty small chunk keeps for later bodies.
 const KEPT: usize = SMALL / 4;
 
 #[derive(Debug, Clone, Default)]

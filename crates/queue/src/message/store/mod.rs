@@ -33,8 +33,8 @@ pub struct Store {
     heap_bytes: usize,
     /// Slots of all pages, whether or not they are taken.
     slots: usize,
-    /// For messages that replaced others: when the first send of the row was done
-    /// (Unix ms).
+    /// For messages that replaced others: the time of the first send of that chain (Unix
+    /// ms).
     first_sent: Option<Box<NumberTable<Millis>>>,
 }
 
@@ -85,8 +85,8 @@ impl Store {
         self.heap_bytes += bytes;
     }
 
-    /// Sets when the first send was done (Unix ms) of the row of sends that this
-    /// message ends, each of which replaced the one before.
+    /// Sets when the first send was done (Unix ms) of the chain of sends that ends with
+    /// this message, each of which replaced the one before.
     pub fn set_first_sent(&mut self, seq: Seq, at: Millis) {
         if self.get(seq).is_some() {
             self.first_sent.get_or_insert_default().insert(seq, at);
@@ -158,8 +158,8 @@ impl Store {
         self.tidy();
     }
 
-    /// Removes a message and returns what `last` takes from it. O(1). Moving the
-    /// whole message out would cost more.
+    /// Removes a message and returns the value that `last` takes from it. O(1). Moving
+    /// the whole message out would cost more.
     pub fn remove<R>(&mut self, seq: Seq, last: impl FnOnce(&mut Message) -> R) -> Option<R> {
         let number = seq / PAGE;
         let page = self.pages.get_mut(number)?;

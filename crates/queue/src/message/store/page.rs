@@ -67,7 +67,7 @@ impl Page {
         self.len += 1;
     }
 
-    /// Removes a message and returns what `last` takes from it.
+    /// Removes a message and returns the value that `last` takes from it.
     #[inline]
     pub(super) fn remove<R>(
         &mut self,

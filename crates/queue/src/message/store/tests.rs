@@ -51,7 +51,7 @@ proptest! {
         let mut model = BTreeMap::new();
         let mut next = 1u64;
         for (kind, n, len) in steps {
-            // Most payloads are short; some get a chunk for themselves.
+            // Most payloads are short; some get their own chunk.
             let len = if len % 16 == 0 { len % 700 } else { len % 24 };
             // Removes the oldest message, as in a queue, or any other.
             let oldest = model.keys().next().copied();
@@ -109,7 +109,7 @@ fn a_few_old_messages_do_not_keep_the_memory_of_those_removed() {
     assert!(after * 20 < before, "{before} bytes, then {after}");
 }
 
-/// A queue of few messages, one of which stays, must not grow as time goes on.
+/// A queue of few messages, one of which stays, must not grow with time.
 #[test]
 fn messages_that_come_and_go_leave_no_memory_behind() {
     let mut store = Store::default();
@@ -123,8 +123,7 @@ fn messages_that_come_and_go_leave_no_memory_behind() {
     assert_eq!(store.content(store.get(1).unwrap()), content(&stayed));
 }
 
-/// Each large payload has a chunk for itself; a small one keeps a shared chunk
-/// open.
+/// Each large payload has its own chunk; a small one keeps a shared chunk open.
 #[test]
 fn a_store_frees_its_memory_when_all_messages_are_removed() {
     let mut store = Store::default();

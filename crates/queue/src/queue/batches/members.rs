@@ -47,7 +47,7 @@ impl Queue {
         });
     }
 
-    /// A message that is pending, or dead and cancelled, ends at `at`.
+    /// Notes that a message that is pending, or dead and cancelled, ends at `at`.
     pub(in crate::queue) fn member_ended(&mut self, seq: Seq, stored: StoredState, at: Millis) {
         let was_dead = self
             .store

@@ -1,8 +1,8 @@
-//! Named batches: counting their messages, and releasing what they hold.
+//! Named batches: counting their messages, and releasing the messages that they hold.
 //!
-//! A message that is in a batch passes through one of the `member_...` methods
-//! wherever it changes its state. What it holds is not released there, but when the
-//! operation or the event is done ([`Queue::settle_batches`]). So a batch that gets
+//! A message that is in a batch passes through one of the `member_...` methods wherever
+//! it changes its state. The messages that it holds are not released there, but at the
+//! end of the operation or the event ([`Queue::settle_batches`]). So a batch that gets
 //! another message before the operation ends is not closed in between.
 //!
 //! `members.rs` counts the messages, and `release.rs` finds out which of the held ones
@@ -19,11 +19,11 @@ use crate::{Millis, Seq};
 /// Tells whether AFTER holds a message that is sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hold {
-    /// It is not held.
+    /// The message is not held.
     Free,
-    /// It is held by the batch with this number.
+    /// The message is held by the batch with this number.
     By(Seq),
-    /// It dies at once, because a message of the batch with this number is dead.
+    /// The message dies at once, because a message of the batch with this number is dead.
     Dies(Seq),
 }
 
@@ -43,13 +43,13 @@ impl Queue {
         }
     }
 
-    /// Counts one message more in the batch of this one. Returns the batch, for
+    /// Counts one more message in the batch of this message. Returns the batch, for
     /// [`Queue::let_batch_close`]; `None` if it is in none.
     pub(super) fn keep_batch_open(&mut self, seq: Seq) -> Option<Seq> {
         self.change_batch_of(seq, |batch| batch.counts.pending += 1)
     }
 
-    /// Ends what [`Queue::keep_batch_open`] began.
+    /// Ends the effect of [`Queue::keep_batch_open`].
     pub(super) fn let_batch_close(&mut self, batch: Seq, now: Millis) {
         let Some(batches) = &mut self.batches else {
             return;
@@ -84,7 +84,7 @@ impl Queue {
         };
         match hold {
             Hold::Free => {
-                // One that the same operation has ended still has its counts.
+                // A batch that the same operation has ended still has its counts.
                 let named = batches.named(&after.batch).filter(|named| named.is_open());
                 let counts = named.map_or(Counts::default(), |named| named.counts);
                 self.keep_counts(seq, counts);

@@ -12,8 +12,8 @@ use crate::{Millis, Seq, IS_SMALL};
 const AT_ONCE: usize = if IS_SMALL { 64 } else { 512 };
 
 impl Queue {
-    /// Releases what is held no longer after an operation, and lets those die that
-    /// are to. A few at once; the timer does the rest.
+    /// Releases the messages that are held no longer after an operation, and lets some of
+    /// them die. A few at once; the timer does the rest.
     #[inline]
     pub(in crate::queue) fn settle_batches(&mut self) {
         if self.batches.is_some() {
@@ -67,15 +67,15 @@ impl Queue {
         done
     }
 
-    /// Finds out what is held no longer, and leaves it to the timer.
+    /// Finds the messages that are held no longer, and leaves their release to the timer.
     pub(in crate::queue) fn close_batches(&mut self) {
         if self.batches.is_some() {
             self.close_touched();
         }
     }
 
-    /// Moves the held messages of batches that hold them no longer to those that are
-    /// released, and closes batches. O(1) for each batch.
+    /// Moves messages that their batches hold no longer to the list of released ones, and
+    /// closes batches. O(1) for each batch.
     fn close_touched(&mut self) {
         let Some(batches) = &mut self.batches else {
             return;

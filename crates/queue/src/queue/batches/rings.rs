@@ -8,7 +8,7 @@ use crate::op::Send;
 use crate::queue::Queue;
 use crate::Seq;
 
-/// Maximum number of steps in which SEND looks for batches that wait for each other.
+/// Maximum number of steps in which SEND searches for batches that wait for each other.
 const SEARCHED: usize = 64;
 
 /// A message that is sent earlier in the same operation, and is in a batch.
@@ -17,7 +17,7 @@ struct Planned<'a> {
     /// Its id, if it has one.
     id: Option<&'a [u8]>,
     batch: &'a [u8],
-    /// The batch that will hold it, if one will.
+    /// The batch that will hold the message, if there is one.
     after: Option<&'a [u8]>,
 }
 
@@ -28,13 +28,13 @@ pub(in crate::queue) struct Rings<'q, 'a> {
     planned: Vec<Planned<'a>>,
     /// Batches that a message has left because it is replaced, one entry each.
     left: Vec<&'q [u8]>,
-    /// Pairs of batches of which one message fewer makes the first wait for the
+    /// Pairs of batches with one message fewer that makes the first batch wait for the
     /// second.
     without: Vec<Edge<'q>>,
 }
 
 impl<'q, 'a> Rings<'q, 'a> {
-    /// Starts with the queue as it is.
+    /// Starts with the present state of the queue.
     pub fn new(queue: &'q Queue) -> Rings<'q, 'a> {
         Rings {
             queue,

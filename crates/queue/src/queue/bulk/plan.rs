@@ -3,8 +3,8 @@
 //!
 //! A plan knows how far the operation has come, and names what its next slice does as an
 //! operation of its own. Only the slices change the queue and are replicated; the plan
-//! itself is a note of the server whose client waits. Whatever comes between two slices,
-//! a plan goes on with the queue as it is then.
+//! itself is a note of the server whose client waits. A plan continues with the present
+//! state of the queue, regardless of the commands between two slices.
 
 use std::borrow::Cow;
 
@@ -22,17 +22,18 @@ use crate::{Millis, Seq, IS_SMALL};
 
 /// Messages that are removed or revived at once at most, without a plan.
 const AT_ONCE: usize = if IS_SMALL { 2 } else { 256 };
-/// Messages that a slice looks at for each that it may remove. Looking at one takes less
-/// than a tenth of the time.
+/// Maximum number of messages that a slice examines for each one that it may remove.
+/// Looking at one takes less than a tenth of the time.
 const LOOKED_AT: usize = 16;
 
-/// What a bulk operation has still to do.
+/// The work that a bulk operation has still to do.
 #[derive(Debug, Clone)]
 pub struct Plan(Work);
 
 #[derive(Debug, Clone)]
 enum Work {
-    /// So many dead messages, oldest death first. What dies meanwhile comes behind them.
+    /// The redrive of this number of dead messages, oldest death first. Messages that die
+    /// meanwhile come behind them.
     Redrive(u64),
     Purge(Purge),
 }
@@ -44,42 +45,42 @@ struct Purge {
     /// The last message sent before the purge began: later ones stay, or the purge might
     /// never end.
     until: Seq,
-    /// Messages that were held when the purge was asked for, unless it is for them too:
-    /// what it releases stays.
+    /// Messages that were held when the purge began, unless they are purged too: messages
+    /// that the purge releases stay.
     held: HashSet<Seq, NameHasher>,
     sources: Vec<Source>,
     part: Part,
-    /// Where to go on in the source, `None` at its beginning.
+    /// The place in the source at which the operation goes on, `None` at its beginning.
     behind: Option<Mark>,
     /// Whether it has removed anything since it began with the first source. If so, it
     /// goes through all once more: a message may have moved to where it had been already.
     has_removed: bool,
 }
 
-/// What a purge is at.
+/// The stage of a purge.
 #[derive(Debug, Clone, Copy)]
 enum Part {
     /// The messages of the source with this number.
     Messages(usize),
-    /// What holds the groups from this number on.
+    /// The dead messages that hold the groups from this number on.
     Holds(u64),
     TakenIds,
     Over,
 }
 
-/// What is to be done next of a bulk operation.
+/// The next step of a bulk operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// This slice; then there may be more.
     Do(Box<Op<'static>>),
-    /// Nothing in this slice: it has only looked for what is to be removed.
+    /// The slice removes nothing: it has only searched for messages.
     Look,
-    /// Nothing: the operation is done.
+    /// There is no next step: the operation is done.
     Done,
 }
 
 impl Queue {
-    /// How to do a bulk operation in slices; `None` where it is short enough to be done at
+    /// The plan of a bulk operation in slices; `None` if it is short enough to be done at
     /// once, or is none. O(lanes).
     pub fn plan(&self, op: &Op, now: Millis) -> Option<Plan> {
         let work = match op {
@@ -103,13 +104,13 @@ impl Queue {
     ) -> Option<Purge> {
         let sources = Source::of_purge(state, group.is_some());
         let is_short = if state.is_none() && group.is_none() {
-            // Its content goes as a whole, but for the settings of groups, and each parent
-            // of its messages is told.
+            // The content is removed as a whole, except for the settings of groups, and
+            // each parent of its messages is told.
             let parents = self.siblings().map_or(0, AllSiblings::len);
             self.groups.configured_count().max(parents) <= AT_ONCE
         } else {
-            // Where due events are still to be processed, a state may have more than its
-            // index.
+            // If due events are still to be processed, a state may have messages that are
+            // not yet in its index.
             let lens = sources.iter().map(|source| self.len_of(*source, group));
             lens.sum::<usize>() <= AT_ONCE && (group.is_some() || !self.has_work(now))
         };
@@ -212,7 +213,7 @@ impl Purge {
         seqs
     }
 
-    /// The next groups that dead messages hold, those that were pruned included.
+    /// The next groups that dead messages hold, including those that were pruned.
     fn next_holds(&mut self, queue: &Queue, from: u64, most: usize) -> Option<Removal<'static>> {
         let held: Vec<GroupIx> = match &self.group {
             None => queue.groups.held_from(from).take(most).collect(),

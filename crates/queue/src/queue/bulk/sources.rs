@@ -1,4 +1,5 @@
-//! What a bulk operation goes through, a few messages at a time, from wherever it stopped.
+//! The lists that a bulk operation goes through, a few messages at a time, from wherever it
+//! stopped.
 
 use std::ops::Bound;
 
@@ -10,23 +11,23 @@ use crate::queue::inspect::walk::{Cursor, Range};
 use crate::queue::Queue;
 use crate::{Millis, Receipt, Seq};
 
-/// Messages that are walked through in one order.
+/// Messages that are visited in one order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::queue) enum Source {
-    /// All that may be in a state, by time. What is due counts as due, promoted already
-    /// or not.
+    /// All messages that may be in a state, by time. A due message counts as due, whether
+    /// it was promoted or not.
     State(State),
-    /// What a group has at a pending place, in its own order.
+    /// The messages that a group has in a pending state, in its own order.
     Pending(StoredState),
-    /// What a group has leased, by receipt.
+    /// The messages that a group has leased, by receipt.
     Leased,
-    /// The records that a group has at a place, in its own order.
+    /// The records that a group has in a stored state, in its own order.
     Ended(StoredState),
     /// The held messages of a group, in the order of sending.
     Held,
 }
 
-/// Where a walk through a source has stopped.
+/// The place at which a walk through a source has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::queue) enum Mark {
     /// In the order of a state.
@@ -40,8 +41,8 @@ pub(in crate::queue) enum Mark {
 pub(in crate::queue) type Marks<'a> = Box<dyn Iterator<Item = (Mark, Seq)> + 'a>;
 
 impl Source {
-    /// What a purge of a state, or of all states, goes through: in the whole queue or in
-    /// one group.
+    /// The lists that a purge of a state, or of all states, goes through: in the whole
+    /// queue or in one group.
     pub fn of_purge(state: Option<State>, of_group: bool) -> Vec<Source> {
         // Blocked messages are among those that may be ready.
         const STATES: [State; 8] = [
@@ -73,8 +74,8 @@ impl Source {
     }
 }
 
-/// Looks at up to `most` messages, until `count` of them are wanted. Returns the mark
-/// to go on behind, `None` at the end, and the wanted ones.
+/// Examines up to `most` messages, until `count` of them match. Returns the mark to go on
+/// behind, `None` at the end, and the wanted ones.
 pub(in crate::queue) fn pick(
     all: Marks,
     most: usize,
@@ -149,7 +150,7 @@ impl Queue {
         }
     }
 
-    /// Whether a message is in this state, or there in whatever state.
+    /// Whether a message is in this state, or exists in any state.
     pub(in crate::queue) fn is_in_state(
         &self,
         seq: Seq,

@@ -1,6 +1,6 @@
-//! FAIR: what groups take turns by. With COUNT it is the number of messages, which needs
-//! nothing of this. With TIME it is the time for which workers held their messages, and with
-//! COST it is their COST.
+//! FAIR: the measure by which groups take turns. With COUNT it is the number of messages,
+//! which needs nothing of this. With TIME it is the time for which workers held their
+//! messages, and with COST it is their COST.
 //!
 //! A delivery is charged at once: by its COST, or by the time that messages of the group
 //! took lately. The end of a lease puts the real time in place of that.
@@ -17,7 +17,7 @@ use crate::{GroupIx, Seq};
 const SCALE: u64 = 1000;
 
 impl Queue {
-    /// What a group, or the ungrouped messages, have used.
+    /// The usage of a group, or of the ungrouped messages.
     fn usage(&self, ix: GroupIx) -> Usage {
         match self.groups.get(ix) {
             Some(group) => group.ext().usage.as_deref().copied().unwrap_or_default(),
@@ -39,12 +39,12 @@ impl Queue {
         }
     }
 
-    /// The place of a position in the order of usage.
+    /// The key of a position in the order of usage.
     pub(in crate::queue) fn fair_key(&self, position: Position) -> FairKey {
         FairKey::new(self.usage(position.group).tag, position)
     }
 
-    /// The place of the ungrouped messages in the order of usage.
+    /// The key of the ungrouped messages in the order of usage.
     pub(in crate::queue) fn fair_key_of_plain(&self, position: Position) -> FairKey {
         let fair = self.fair.as_deref();
         let tag = fair.map_or(0, |fair| fair.plain.tag.max(fair.clock));
@@ -86,7 +86,7 @@ impl Queue {
         }
     }
 
-    /// What comes to the line has at least the tag of what gave last.
+    /// A group that comes to the line has at least the tag of the group that delivered last.
     pub(in crate::queue) fn start_fairly(&mut self, ix: GroupIx) {
         let clock = self.fair.as_ref().map_or(0, |fair| fair.clock);
         let usage = self.usage(ix);
@@ -101,7 +101,7 @@ impl Queue {
         }
     }
 
-    /// Changes what a group has used, and its place in the order with it.
+    /// Changes the usage of a group, and with it its place in the order.
     fn change_usage(&mut self, ix: GroupIx, change: impl FnOnce(&mut Usage)) {
         let stands = self.groups.get(ix).and_then(|group| group.position(ix));
         let limits = self.limits.as_ref();
@@ -150,7 +150,7 @@ impl Queue {
             (_, true, 0) => fair.mean,
             (_, true, mean) => mean,
         };
-        // Each message takes something, so that turns are taken also where nothing is known.
+        // Each message costs something, so that groups take turns even if no usage is known.
         let charged = used.saturating_mul(SCALE) / weight + 1;
         let is_estimate = is_leased && self.settings.fair == Fair::Time;
         self.change_usage(ix, |usage| {
@@ -161,7 +161,7 @@ impl Queue {
         });
     }
 
-    /// Puts the time for which a message was held in place of the estimate. The group still
+    /// Replaces the estimate by the time for which a message was held. The group still
     /// counts it as running.
     #[cold]
     pub(in crate::queue) fn settle_time(&mut self, seq: Seq) {
@@ -175,7 +175,7 @@ impl Queue {
         let held = self.last.saturating_sub(started_at);
         let running = match self.groups.get(ix) {
             Some(group) => u64::from(group.running),
-            // Its lease is no longer among the others.
+            // The message's lease is no longer in the index.
             None => (self.leases.len() as u64 + 1).saturating_sub(self.grouped_running),
         };
         let weight = self.weight_of(ix);
@@ -191,7 +191,7 @@ impl Queue {
         });
     }
 
-    /// Books another cost for a message that was charged by its own.
+    /// Corrects the usage of the group for a message, whose own cost was charged before.
     pub(in crate::queue) fn settle_cost(&mut self, seq: Seq, cost: u64) {
         if self.settings.fair != Fair::Cost {
             return;
@@ -236,7 +236,7 @@ impl Queue {
     }
 }
 
-/// The mean of what messages used, in which the last ones count most.
+/// The mean usage of messages, in which the last ones count most.
 fn later_mean(mean: u64, used: u64) -> u64 {
     match mean {
         0 => used,

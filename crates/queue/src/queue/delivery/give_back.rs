@@ -15,20 +15,20 @@ use crate::text::cut;
 use crate::transition::Kind;
 use crate::{GroupIx, Millis, Receipt, Seq, MAX_EXACT};
 
-/// What happens to the message of a delivery that failed or was given back.
+/// The next state of a message whose delivery failed or was given back.
 pub(in crate::queue) enum Return {
-    /// It becomes due again at this time (Unix ms).
+    /// The message becomes due again at this time (Unix ms).
     Waits(Millis),
     /// Its lease ran out: it counts as failed and is due at once.
     TimedOut,
-    /// It returns to its old order, as if it had not been delivered.
+    /// The message returns to its old order, as if it had not been delivered.
     Uncounted,
-    /// It becomes due again at this time (Unix ms). Neither an attempt nor a failure
-    /// is counted.
+    /// The message becomes due again at this time (Unix ms). Neither an attempt nor a
+    /// failure is counted.
     Snoozed(Millis),
-    /// It waits for a signal. Neither an attempt nor a failure is counted.
+    /// The message waits for a signal. Neither an attempt nor a failure is counted.
     Parked(Park),
-    /// It dies.
+    /// The message dies.
     Dies(Reason),
 }
 
@@ -41,7 +41,7 @@ impl Return {
         )
     }
 
-    /// When it becomes due again (Unix ms), if it waits for that.
+    /// When the message becomes due again (Unix ms), if it waits.
     pub(in crate::queue) fn due(&self) -> Option<Millis> {
         match self {
             Return::Waits(due) | Return::Snoozed(due) => Some(*due),
@@ -49,7 +49,7 @@ impl Return {
         }
     }
 
-    /// Whether a breaker counts it.
+    /// Whether a breaker counts this end as a failure.
     fn is_failure(&self) -> bool {
         match self {
             Return::Waits(_) | Return::TimedOut => true,
@@ -241,7 +241,7 @@ impl Queue {
         let reason = match outcome {
             Return::Dies(reason) => Some(reason),
             _ if expired => Some(Reason::Expired),
-            // With other options it may have expired.
+            // With its new options the message may have expired.
             _ if self.has_reruns && self.retry_with_rerun(seq) => self.expired_now(seq, now),
             _ => None,
         };

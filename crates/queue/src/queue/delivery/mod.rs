@@ -1,4 +1,5 @@
-//! What a queue can give, in which order, and the way of a message back into it.
+//! The messages that a queue can deliver, their order, and the way of a message back into
+//! it.
 //!
 //! `positions.rs` keeps the ready line in step, `readiness.rs` answers the questions
 //! of the server, `give_back.rs` brings a running message back, and `repeat.rs` gives

@@ -1,4 +1,4 @@
-//! The ready line: which groups can give a message, and in which order.
+//! The ready line: the groups that can deliver a message, and their order.
 //!
 //! The line holds the position of each group that can give. It is updated after
 //! every change to a group. Events may be processed late, so a position must not
@@ -23,21 +23,22 @@ use crate::{GroupIx, Millis, NEVER};
 const MANY_FAILED: usize = 64;
 
 impl Queue {
-    /// Updates the position of a group in the ready line to what it can give. Call
-    /// it after every change to its messages, holds, limits or settings.
+    /// Updates the position of a group in the ready line after a change of the messages
+    /// that it can deliver. Call it after every change to its messages, holds, limits or
+    /// settings.
     pub(in crate::queue) fn refresh(&mut self, ix: GroupIx, now: Millis, join: Join) {
         self.refresh_with(ix, now, join, now);
     }
 
-    /// Updates the position of a group as [`Queue::refresh`] does, after a message
-    /// has expired at `at`. What falls due in the same millisecond is processed
-    /// later, so a position that the group has from then on has not come yet.
+    /// Updates the position of a group as [`Queue::refresh`] does, after a message has
+    /// expired at `at`. Events of the same millisecond are processed later, so a position
+    /// that the group has from then on has not come yet.
     pub(in crate::queue) fn refresh_at_expiry(&mut self, ix: GroupIx, at: Millis) {
         self.refresh_with(ix, at, Join::by_time(at), at.saturating_sub(1));
     }
 
-    /// `come`: the time (Unix ms) up to which the positions of the group count that
-    /// it has not joined the line with.
+    /// `come` is a time (Unix ms). Expected positions of the group up to this time count
+    /// as reached.
     fn refresh_with(&mut self, ix: GroupIx, now: Millis, join: Join, come: Millis) {
         if !ix.is_some() {
             return self.refresh_plain(now, join);
@@ -46,12 +47,12 @@ impl Queue {
             return;
         };
         let line = group.position(ix);
-        // An event that is processed late must not undo what happened after it.
+        // An event that is processed late must not undo later changes.
         let joined_at = line.map_or(0, |key| key.join.time);
         let now = now.max(joined_at);
         let head = self.group_head(group, now);
-        // A position whose time has come counts, even if the group has not joined
-        // the line yet.
+        // A position whose time has passed counts, even if the group has not joined the
+        // line yet.
         let given = group.given_position(ix, come.max(joined_at));
         let had = given.or(line);
         let has = head.map(|head| {
@@ -124,7 +125,7 @@ impl Queue {
         }
         let bound = OrderKey::start_of(current.priority);
         let failed = match self.on_retry(group) {
-            // A failed message goes first, whatever is added.
+            // A failed message goes first, even before added ones.
             OnRetry::Block if !failed.is_empty() => return None,
             _ => failed.earliest_before(&bound),
         };
@@ -132,8 +133,8 @@ impl Queue {
         fresh.into_iter().chain(failed).min()
     }
 
-    /// When a group that cannot give now will be able to (Unix ms), if only the
-    /// passing of time is needed.
+    /// When a group that cannot deliver now will be able to deliver (Unix ms), if only
+    /// the passing of time is needed.
     fn opening(&self, group: &Group) -> Option<Millis> {
         let waits_for_probe = group.breaker().is_some_and(|c| c.probe().is_some());
         if waits_for_probe
@@ -237,10 +238,10 @@ impl Queue {
     }
 
     fn refresh_plain(&mut self, now: Millis, join: Join) {
-        // An event that is processed late must not undo what happened after it.
+        // An event that is processed late must not undo later changes.
         let now = now.max(self.last);
-        // An entry that joins within this same moment is placed by the message that
-        // is first at its end.
+        // The position of an entry that joins within this same moment depends on the
+        // message that is first at the end of the moment.
         let joins = |key: &Position| key.join == join && join.time == now;
         let current = self.plain_position.filter(|key| !joins(key));
         self.plain_position = self.place_plain(current, now, join);
@@ -271,7 +272,7 @@ impl Queue {
         self.next_in_group(group, now)
     }
 
-    /// The message that comes next in the order of a group at `now`, leaving aside
+    /// The message that comes next in the order of a group at `now`, regardless of
     /// pauses, holds and limits.
     pub(in crate::queue) fn next_in_group(&self, group: &Group, now: Millis) -> Option<OrderKey> {
         let Pending { fresh, failed } = group.pending();
@@ -329,7 +330,7 @@ impl Queue {
         head.is_some_and(|head| self.limits_let(head.seq(), ix, now))
     }
 
-    /// The message that a group would give at `now`, leaving aside limits with names.
+    /// The message that a group would give at `now`, regardless of limits with names.
     pub(in crate::queue) fn head_of(&self, ix: GroupIx, now: Millis) -> Option<OrderKey> {
         self.group_head(self.groups.get(ix)?, now)
     }
@@ -344,7 +345,7 @@ impl Queue {
         }
     }
 
-    /// Whether the group at a position gives before the ungrouped messages at another.
+    /// Whether the group at a position delivers before the ungrouped messages at another.
     pub(in crate::queue) fn goes_before_plain(&self, group: Position, plain: Position) -> bool {
         match self.fair.is_some() {
             false => group < plain,
@@ -356,8 +357,8 @@ impl Queue {
     /// joined the ready line. This puts in those that would be first in it, for a
     /// FETCH with or without NOACK.
     ///
-    /// Where groups wait for limits with names it may be that none of very many gets into the
-    /// ready line. Then the timer goes on with them.
+    /// If groups wait for limits with names, it is possible that none of very many groups
+    /// gets into the ready line. Then the timer goes on with them.
     pub(in crate::queue) fn admit_first(&mut self, now: Millis, no_ack: bool) {
         let mut admitted = 0;
         while let Some(key) = self.expected.first(now) {
@@ -366,7 +367,7 @@ impl Queue {
             }
             admitted += 1;
             let first = self.first_in_line(no_ack, now);
-            // By usage, a group that joins may go before all others.
+            // With an order by usage, a group that joins may be before all others.
             if self.fair.is_none() && first.is_some_and(|first| first < key) {
                 return;
             }

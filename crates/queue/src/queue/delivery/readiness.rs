@@ -8,13 +8,13 @@ use crate::settings::Clock;
 use crate::{GroupIx, Millis, NEVER};
 
 impl Queue {
-    /// Whether any message is ready, leaving aside a pause and the limits of the
-    /// whole queue.
+    /// Whether any message is ready, regardless of a pause and the limits of the whole
+    /// queue.
     pub fn has_ready(&self, now: Millis) -> bool {
         self.has_ready_for(now, false)
     }
 
-    /// Whether any message is ready for a FETCH with or without NOACK, leaving aside a
+    /// Whether any message is ready for a FETCH with or without NOACK, regardless of a
     /// pause and the limits of the whole queue.
     fn has_ready_for(&self, now: Millis, no_ack: bool) -> bool {
         self.first_in_line(no_ack, now).is_some()
@@ -77,8 +77,8 @@ impl Queue {
         (wake != NEVER).then_some(wake)
     }
 
-    /// Whether this FETCH would get a message at `now`, leaving aside what its acks
-    /// would free. A message that it would get once more counts.
+    /// Whether this FETCH would get a message at `now`, regardless of the messages that
+    /// its acks would free. A message that it would get once more counts.
     pub fn can_serve(&self, fetch: &Fetch, now: Millis) -> bool {
         if fetch.token.is_some() && self.can_repeat(fetch, now) {
             return true;
@@ -105,7 +105,7 @@ impl Queue {
     /// [`Queue::can_serve`] is, which says the same of each.
     pub fn gives(&self, now: Millis) -> [bool; 2] {
         let to_leases = self.has_ready_for(now, false);
-        // Only breakers tell the two apart.
+        // Only breakers make a difference between the two.
         let to_no_ack = match self.settings.breaker {
             None => to_leases,
             Some(_) => self.has_ready_for(now, true),

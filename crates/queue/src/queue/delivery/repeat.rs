@@ -22,8 +22,8 @@ impl Queue {
             })
     }
 
-    /// The deliveries that still run of the last one of this consumer, if it was
-    /// asked for with this token. Their leases stay as they are.
+    /// The messages that still run of the last delivery of this consumer, if its FETCH
+    /// had this token. Their leases stay as they are.
     pub(in crate::queue) fn repeat(
         &self,
         consumer: ConsumerIx,
@@ -46,7 +46,7 @@ impl Queue {
         running.collect()
     }
 
-    /// Records what a FETCH has given, so that it can be repeated if it has a token.
+    /// Records the deliveries of a FETCH, so that it can be repeated if it has a token.
     /// If it has none, the last delivery of its consumer cannot be repeated.
     pub(in crate::queue) fn record_token(
         &mut self,

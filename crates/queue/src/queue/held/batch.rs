@@ -20,7 +20,7 @@ impl Queue {
         }
     }
 
-    /// Enters a held message, which its batch knows, in the other indexes.
+    /// Adds a held message, which its batch has already, to the other indexes.
     pub(in crate::queue) fn enter_held_by(&mut self, seq: Seq, holder: Seq) {
         if let Some(batches) = &mut self.batches {
             let own = batches.members.batch_of(seq);
@@ -31,7 +31,7 @@ impl Queue {
         self.enter_held(seq);
     }
 
-    /// Takes a message out of those that its batch holds, and of the other indexes.
+    /// Removes a message from those that its batch holds, and from the other indexes.
     pub(super) fn leave_batch(&mut self, seq: Seq) {
         let (Some(message), Some(batches)) = (self.store.get(seq), &mut self.batches) else {
             return;
@@ -53,7 +53,7 @@ impl Queue {
         self.exit_held_by(seq, holder);
     }
 
-    /// Takes a held message, which its batch has lost already, out of the other indexes.
+    /// Removes a held message, which its batch has lost already, from the other indexes.
     pub(in crate::queue) fn exit_held_by(&mut self, seq: Seq, holder: Option<Seq>) {
         if let (Some(batches), Some(holder)) = (&mut self.batches, holder) {
             let own = batches.members.batch_of(seq);

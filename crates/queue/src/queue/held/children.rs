@@ -22,8 +22,8 @@ impl Queue {
         message.is_some_and(Message::is_held_by_children)
     }
 
-    /// Holds a message that is in no index if its children have not ended. Returns whether
-    /// they hold it.
+    /// Holds a message, which is in no index yet, if its children have not ended. Returns
+    /// whether they hold it.
     pub(in crate::queue) fn hold_by_children(&mut self, seq: Seq) -> bool {
         let children = self.store.get(seq).and_then(Message::children);
         let Some(children) = children.filter(|children| children.wait == Wait::Later) else {
@@ -42,14 +42,14 @@ impl Queue {
         holds
     }
 
-    /// Enters a message that its children hold in the indexes.
+    /// Adds a message that its children hold to the indexes.
     pub(in crate::queue) fn enter_children(&mut self, seq: Seq) {
         self.enter_held(seq);
         self.held.by_children += 1;
         self.note_dying(seq);
     }
 
-    /// Notes that a held message is to die, if that is so.
+    /// Notes that a held message is to die, if its children demand it.
     pub(in crate::queue) fn note_dying(&mut self, seq: Seq) {
         let children = self.store.get(seq).and_then(Message::children);
         if children.is_some_and(|children| children.dies) {
@@ -58,7 +58,7 @@ impl Queue {
         }
     }
 
-    /// Nothing counts at a message any longer, if anything did.
+    /// Ends the counts of children at a message.
     pub(super) fn end_wait_for_children(&mut self, seq: Seq) {
         self.change_children(seq, |children| {
             children.wait = Wait::Over;
@@ -78,8 +78,8 @@ impl Queue {
         });
     }
 
-    /// Counts at the parents what has become of their children. Returns how many parents
-    /// there are that count it. O(log n) for each.
+    /// Counts the changes among children at their parents. Returns how many parents there
+    /// are that count it. O(log n) for each.
     pub(in crate::queue) fn count_children(&mut self, counted: &Counted, now: Millis) -> Done {
         let mut count = 0;
         for one in &counted.of {
@@ -88,8 +88,8 @@ impl Queue {
         Done::Count(count)
     }
 
-    /// Counts at one parent. Returns whether there is one that counts: one that is held, and
-    /// has not expired.
+    /// Counts the changes of children at one parent. Returns whether there is one that
+    /// counts: one that is held, and has not expired.
     fn count_at_parent(&mut self, from: &[u8], one: &CountedOne, now: Millis) -> bool {
         let found = self.find(&one.id);
         let Some((seq, message)) = found.and_then(|seq| Some((seq, self.store.get(seq)?))) else {
@@ -126,7 +126,7 @@ impl Queue {
         true
     }
 
-    /// Lets a message go if its children hold it, and have all ended.
+    /// Releases a message if its children hold it and have all ended.
     pub(in crate::queue) fn settle_children(&mut self, seq: Seq, now: Millis) {
         let message = self.store.get(seq).filter(|m| m.is_held_by_children());
         let children = message.and_then(Message::children);
@@ -144,7 +144,7 @@ impl Queue {
         self.refresh(group, self.last, Join::by_time(at));
     }
 
-    /// Lets some of the messages die that are to die of their children.
+    /// Lets some of the messages die that are to die because of their children.
     pub(in crate::queue) fn end_dying(&mut self, at: Millis) {
         for _ in 0..AT_ONCE {
             let Some((seq, ())) = self.held.dying.first() else {
@@ -154,7 +154,7 @@ impl Queue {
         }
     }
 
-    /// Gives a message that was just sent what the one that it replaces has counted. Its
+    /// Gives a message that was just sent the counts of the one that it replaces. Its
     /// children name it by its id, so they go on counting.
     pub(in crate::queue) fn take_over_children(&mut self, seq: Seq, old: Children, now: Millis) {
         let message = self.store.get(seq);

@@ -1,4 +1,4 @@
-//! Held messages: pending ones that nobody gets until what they wait for has come.
+//! Held messages: pending messages that are not delivered before the events that they wait for.
 //!
 //! A message waits for a count to come to nought: the messages of a batch that have not
 //! ended (AFTER, `batch.rs`), children (CHILDREN, `children.rs`), or one signal (PARK,
@@ -19,7 +19,7 @@ use crate::queue::Queue;
 use crate::{GroupIx, Millis, Seq};
 
 impl Queue {
-    /// Enters a held message in the indexes that all held ones share.
+    /// Adds a held message to the indexes that all held ones share.
     fn enter_held(&mut self, seq: Seq) {
         let Some(message) = self.store.get(seq) else {
             return;
@@ -33,7 +33,7 @@ impl Queue {
         self.count_held_of(group, true);
     }
 
-    /// Takes a held message out of those indexes.
+    /// Removes a held message from those indexes.
     fn exit_held(&mut self, seq: Seq) {
         let Some(message) = self.store.get(seq) else {
             return;
@@ -48,7 +48,7 @@ impl Queue {
         self.held.dying.remove(&seq);
     }
 
-    /// Takes a held message out of all indexes. The caller gives it another state.
+    /// Removes a held message from all indexes. The caller gives it another state.
     pub(in crate::queue) fn leave_held(&mut self, seq: Seq) {
         if self.is_parked(seq) {
             self.leave_park(seq);

@@ -1,8 +1,8 @@
-//! Messages that are parked: held until a signal comes, or a time is over.
+//! Messages that are parked: they are held until a signal comes, or a time is over.
 //!
-//! Nothing is kept of a parked message beyond itself and its entries in the indexes: its
-//! `due` is when its wait ends by itself, and `ended_at` of its extension is since when it
-//! has been parked. Its own due time stays in the extension.
+//! A parked message has no state beyond itself and its entries in the indexes: its `due`
+//! is the end of its limited wait, and `ended_at` of its extension is the time of parking.
+//! Its own due time stays in the extension.
 //!
 //! A signal to a message that is not parked stays with it until it ends, and only the
 //! newest. It goes to the next delivery, and keeps a delivery that has not got it from
@@ -17,7 +17,7 @@ use crate::queue::Queue;
 use crate::{Millis, Receipt, Seq, NEVER};
 
 impl Queue {
-    /// Parks a message that is in no index.
+    /// Parks a message, which is in no index yet.
     pub(in crate::queue) fn park(&mut self, seq: Seq, park: Park, now: Millis) {
         let until = park.until(now);
         self.store.with(seq, |message| {
@@ -46,7 +46,7 @@ impl Queue {
         self.held.parked += 1;
     }
 
-    /// Takes a parked message out of the indexes. Its due time is its own again.
+    /// Removes a parked message from the indexes. Its due time is its own again.
     pub(super) fn leave_park(&mut self, seq: Seq) {
         if let Some(until) = self.store.get(seq).and_then(Message::parked_until) {
             self.held.forget_end(seq, until);
@@ -89,7 +89,7 @@ impl Queue {
         true
     }
 
-    /// As [`Queue::signal`], as the result of an operation.
+    /// Signals one message, like [`Queue::signal`], as the result of an operation.
     pub(in crate::queue) fn signal_one(&mut self, id: &[u8], text: &[u8], now: Millis) -> Done {
         Done::Flag(self.signal(id, text, now))
     }
@@ -118,7 +118,7 @@ impl Queue {
         });
     }
 
-    /// Releases the parked message whose time is over first, as of `at`.
+    /// Releases the parked message whose time ends first, as of `at`.
     pub(in crate::queue) fn end_park(&mut self, at: Millis) {
         if let Some((_, seq)) = self.held.first_end() {
             self.leave_park(seq);

@@ -1,4 +1,4 @@
-//! Letting held messages go: the one way out for all of them.
+//! Releasing held messages: the only way for all of them.
 
 use crate::index::ready_line::Join;
 use crate::message::after::Counts;

@@ -1,5 +1,5 @@
-//! What is known of named batches: for DQ.BATCHES, and for the messages in them and
-//! after them.
+//! The counts of named batches: for DQ.BATCHES, and for the messages in them and after
+//! them.
 
 use crate::index::batches::Batches;
 use crate::message::after::Counts;
@@ -7,11 +7,11 @@ use crate::message::Message;
 use crate::queue::Queue;
 use crate::Seq;
 
-/// Maximum number of steps in which EXPLAIN looks for batches that wait for each other.
+/// Maximum number of steps in which EXPLAIN searches for batches that wait for each other.
 const SEARCHED: usize = 1024;
 
 impl Queue {
-    /// All that is known of batches, if there are any.
+    /// The state of all batches, if there are any.
     pub fn batches(&self) -> Option<&Batches> {
         self.batches.as_deref()
     }

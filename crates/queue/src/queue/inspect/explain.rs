@@ -1,4 +1,4 @@
-//! DQ.EXPLAIN: why a message is in its state, and what would change that.
+//! DQ.EXPLAIN: the reason why a message is in its state, and the event that would change it.
 
 use crate::groups::breaker::Circuit;
 use crate::groups::group::Group;
@@ -74,7 +74,7 @@ impl Queue {
         })
     }
 
-    /// Where a message went that died and is here no longer.
+    /// The queue to which a message went that died and is here no longer.
     fn explain_moved(&self, id: &[u8]) -> Option<Explanation> {
         let trace = self.dead_letters()?.trace(id)?;
         let mut why = format!(
@@ -149,7 +149,7 @@ impl Queue {
         )
     }
 
-    /// Which limit keeps a due message from being delivered, if any does.
+    /// The limit that keeps a due message from being delivered, if any does.
     fn explain_limit(&self, seq: Seq, message: &Message, now: Millis) -> Option<Explanation> {
         let limited = message.limited()?;
         let name = self.blocking_limit(seq, message.group, now)?;
@@ -176,7 +176,7 @@ impl Queue {
         Some(explanation.until(until.filter(|at| *at > now)))
     }
 
-    /// How a breaker keeps a due message from being delivered, if it does.
+    /// The state of a breaker that keeps a due message from being delivered, if it does.
     fn explain_breaker(
         &self,
         circuit: Option<&Circuit>,
@@ -205,7 +205,7 @@ impl Queue {
         Some(probing.until(until).by(id.as_ref().map(Id::as_bytes)))
     }
 
-    /// What in its group keeps a due message from being delivered, if anything.
+    /// The reason in its group that keeps a due message from being delivered, if there is one.
     fn explain_group(&self, key: OrderKey, group: &Group, now: Millis) -> Option<Explanation> {
         if group.is_paused(now) {
             let paused = Explanation::new(Code::GroupPaused, "Deliveries of its group are paused.");

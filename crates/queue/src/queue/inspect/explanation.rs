@@ -1,4 +1,4 @@
-//! What EXPLAIN tells of a message.
+//! The explanation of a message by EXPLAIN.
 
 use crate::message::kin::Children;
 use crate::message::Message;
@@ -7,50 +7,50 @@ use crate::{Millis, NEVER};
 /// The reason as a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// Its due time has not come.
+    /// The message is not due yet.
     DueLater,
     /// A delivery failed and its backoff has not ended.
     Backoff,
-    /// Another message of its group goes first or holds the group.
+    /// Another message of its group is next or holds the group.
     BehindHead,
-    /// As many batches of its group are leased as are allowed.
+    /// The number of leased batches of its group is at the limit.
     GroupBusy,
     /// Its group is paused.
     GroupPaused,
     /// The breaker of its group, or of the ungrouped messages, is open.
     BreakerOpen,
-    /// That breaker is half-open, and its probe runs.
+    /// The breaker is half-open, and its probe runs.
     BreakerProbing,
     /// The queue is paused.
     QueuePaused,
     /// A RATE of the queue or the group is used up.
     RateLimited,
-    /// As many messages of the queue are leased as MAXRUNNING allows.
+    /// The number of leased messages of the queue is at MAXRUNNING.
     MaxRunning,
-    /// It can be delivered now.
+    /// The message can be delivered now.
     Next,
-    /// It is leased to a consumer.
+    /// The message is leased to a consumer.
     Running,
-    /// It was acked.
+    /// The message was acked.
     Finished,
-    /// It failed too often, was rejected or expired.
+    /// The message failed too often, was rejected or expired.
     Dead,
-    /// It was cancelled.
+    /// The message was cancelled.
     Cancelled,
     /// Messages of a batch that it waits for have not ended.
     BatchOpen,
-    /// It died, and went to another queue.
+    /// The message died, and went to another queue.
     Moved,
     /// One of its limits has no room for it.
     Limit,
-    /// It waits for a signal.
+    /// The message waits for a signal.
     Parked,
     /// Children that it waits for have not ended.
     ChildrenOpen,
 }
 
 impl Code {
-    /// The code as it appears in the reply.
+    /// The code in the reply.
     pub fn name(self) -> &'static str {
         match self {
             Code::DueLater => "due-later",
@@ -111,7 +111,7 @@ impl Explanation {
     }
 }
 
-/// Why a parked message waits.
+/// The reason why a parked message waits.
 pub(super) fn explain_parked(message: &Message, now: Millis) -> Explanation {
     let until = message.parked_until();
     let why = match until {
@@ -124,7 +124,7 @@ pub(super) fn explain_parked(message: &Message, now: Millis) -> Explanation {
     Explanation::new(Code::Parked, why).until(until)
 }
 
-/// Why a message waits that children hold.
+/// The reason why a message waits that children hold.
 pub(super) fn explain_children(children: &Children) -> Explanation {
     let (ended, counts) = (children.counts.ended(), children.counts);
     let mut why = format!(

@@ -1,4 +1,4 @@
-//! DQ.FIND: the messages of a state that meet conditions, a step at a time.
+//! DQ.FIND: the messages of a state that meet conditions, in steps.
 
 use super::walk::{Cursor, Range};
 use crate::glob::Glob;
@@ -12,31 +12,31 @@ pub const MOST_OF_PAYLOAD: usize = 64 * 1024;
 /// A step ends after it has matched this many bytes of text.
 pub const MOST_TEXT: usize = 4 * 1024 * 1024;
 
-/// The conditions of a search: a message is found if all that are given hold. A
-/// message that has no such text or value does not meet a condition on it.
+/// The conditions of a search: a message is found if all given conditions hold. A message
+/// that has no such text or value does not meet a condition on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search<'a> {
     /// Only messages in this state.
     pub state: State,
     /// Its id matches this pattern.
     pub id: Option<Glob>,
-    /// It has this TYPE label.
+    /// The message has this TYPE label.
     pub label: Option<&'a [u8]>,
-    /// It is of this group.
+    /// The message is of this group.
     pub group: Option<&'a [u8]>,
-    /// It is in this batch.
+    /// The message is in this batch.
     pub batch: Option<&'a [u8]>,
-    /// It is a child of the message with this id in the queue with this key.
+    /// The message is a child of the message with this id in the queue with this key.
     pub parent: Option<(&'a [u8], &'a [u8])>,
-    /// It has a header of this field and value.
+    /// The message has a header of this field and value.
     pub header: Option<(&'a [u8], &'a [u8])>,
-    /// Its last error matches this pattern.
+    /// The last error of the message matches this pattern.
     pub error: Option<Glob>,
-    /// The first [`MOST_OF_PAYLOAD`] bytes of its payload match this pattern.
+    /// The first [`MOST_OF_PAYLOAD`] bytes of the message's payload match this pattern.
     pub payload: Option<Glob>,
-    /// The time that orders the state is at or after this one, in Unix ms.
+    /// The message's time, by which the state is ordered, is at or after this one, in Unix ms.
     pub since: Option<Millis>,
-    /// The time that orders the state is before this one, in Unix ms.
+    /// The message's time, by which the state is ordered, is before this one, in Unix ms.
     pub until: Option<Millis>,
     /// Whether to begin with the last message.
     pub reverse: bool,

@@ -1,4 +1,4 @@
-//! DQ.LIST: the messages of a state, a page at a time.
+//! DQ.LIST: the messages of a state, page by page.
 
 use super::walk::{Cursor, Range};
 use crate::message::state::State;

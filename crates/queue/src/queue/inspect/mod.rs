@@ -1,4 +1,4 @@
-//! Reading a queue: what GET, LIST, PEEK, EXPLAIN, INFO and GROUPS show.
+//! Reading a queue: the data of GET, LIST, PEEK, EXPLAIN, INFO and GROUPS.
 
 mod batch_counts;
 pub(in crate::queue) mod counts;

@@ -1,4 +1,4 @@
-//! DQ.PEEK: what FETCH would return next.
+//! DQ.PEEK: the messages that FETCH would return next.
 //!
 //! PEEK must change nothing, so it replays the rules of FETCH on a small copy of
 //! the ready line: it records which messages would be given and which entries would
@@ -21,7 +21,7 @@ use crate::{GroupIx, Millis, Seq};
 /// not all processed.
 const MOST_EXPIRED: usize = 10_000;
 
-/// What a group would have given so far.
+/// The messages that a group would have delivered so far.
 #[derive(Default)]
 struct Given {
     keys: Vec<OrderKey>,
@@ -217,8 +217,8 @@ impl Rehearsal<'_> {
         Some(head.seq())
     }
 
-    /// What a group would give next, after the messages it would already have
-    /// given.
+    /// The message that a group would deliver next, after those that it would already
+    /// have delivered.
     fn head(&self, ix: GroupIx, group: &Group) -> Option<OrderKey> {
         let queue = self.queue;
         let given = self.given.get(&ix).map_or(&[][..], |given| &given.keys);

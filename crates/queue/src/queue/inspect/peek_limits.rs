@@ -14,7 +14,7 @@ pub(super) struct RehearsedLimits<'a> {
     queue: &'a Queue,
     now: Millis,
     taken: HashMap<&'a [u8], Taken>,
-    /// The last group of each line that was in the ready line.
+    /// For each limit, the last of its waiting groups that was in the ready line.
     shown: HashMap<LimitIx, Position>,
 }
 
@@ -29,7 +29,7 @@ impl<'a> RehearsedLimits<'a> {
         }
     }
 
-    /// The groups that come to the ready line because limits have room by now.
+    /// The groups that join the ready line because limits have room now.
     pub fn opening(&self) -> Vec<Position> {
         let due = self.queue.limits().into_iter();
         let due = due.flat_map(|limits| limits.due(self.now));
@@ -38,7 +38,7 @@ impl<'a> RehearsedLimits<'a> {
         first.collect()
     }
 
-    /// The group that comes to the ready line when this one has given or has to wait for
+    /// The group that joins the ready line when this one has delivered or has to wait for
     /// another limit.
     pub fn next_in_line(&mut self, key: Position, group: &Group) -> Option<Position> {
         let home = group.home()?.limit;

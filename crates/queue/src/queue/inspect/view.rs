@@ -17,7 +17,7 @@ use crate::settings::OnRetry;
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Seq, NEVER};
 
-/// Everything that is known of a message. All times are Unix ms.
+/// All data of a message. All times are Unix ms.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     /// Id of the message.
@@ -26,7 +26,7 @@ pub struct View<'a> {
     pub state: State,
     /// The message itself.
     pub message: &'a Message,
-    /// Payload, byte for byte as it was sent.
+    /// Payload, as the exact bytes of the send.
     pub payload: &'a [u8],
     /// Name of its group.
     pub group: Option<&'a [u8]>,
@@ -43,11 +43,11 @@ pub struct View<'a> {
     pub parent: Option<&'a Parent>,
     /// How many more failures are forgiven; -1 if all are.
     pub retries_left: i64,
-    /// When the first send of its row was done (Unix ms), if it has a MAXWAIT.
+    /// When the first send of its chain of replacements was done (Unix ms), if it has a MAXWAIT.
     pub first_sent_at: Option<Millis>,
     /// When its lease ends, if it is running.
     lease_until: Option<Millis>,
-    /// When it expired, if it did and was not moved to dead yet.
+    /// The time at which the message expired, if it has expired and was not moved to dead yet.
     expired_at: Option<Millis>,
 }
 
@@ -82,8 +82,8 @@ impl View<'_> {
         known(self.message.ended_at()).or(self.expired_at)
     }
 
-    /// Why it died, if it is dead. A message that was cancelled or redriven after
-    /// its death keeps the old reason in its notes, which does not count here.
+    /// The reason of its death, if it is dead. A message that was cancelled or redriven
+    /// after its death keeps the old reason in its notes, which does not count here.
     pub fn reason(&self) -> Option<Reason> {
         if self.state != State::Dead {
             return None;
@@ -168,7 +168,7 @@ impl Queue {
         self.groups.listed()
     }
 
-    /// Known consumers, by name.
+    /// Consumers with a name.
     pub fn consumers(&self) -> Vec<&Consumer> {
         self.consumers.known()
     }
@@ -192,8 +192,8 @@ impl Queue {
     /// How long, in ms, the ready message that has waited longest has been due.
     /// `None` if no message is ready.
     ///
-    /// Where very many blocked messages are older, only the first message of each
-    /// group that can give is considered, so the age may be too low.
+    /// If very many blocked messages are older, only the first message of each group that
+    /// can give is considered, so the age may be too low.
     pub fn oldest_ready_age(&self, now: Millis) -> Option<Millis> {
         let plain = self
             .waiting
@@ -213,8 +213,8 @@ impl Queue {
     /// that counts: whether it is ready, blocked by its group or a pause, or was delivered
     /// and has come back, also if it waits for its retry. `None` if there is none.
     ///
-    /// Where more than 1,024 different times are to be told apart, the age may be too low
-    /// by a small part of it. O(lanes).
+    /// If there are more than 1,024 different times, the age may be too low by a small
+    /// part of it. O(lanes).
     pub fn oldest_due_age(&self, now: Millis) -> Option<Millis> {
         let due = self.waiting.earliest_due(now);
         // After a clock was set back, the first due time of a retry may be still to come.
@@ -249,19 +249,19 @@ impl Queue {
     }
 }
 
-/// What a group is doing.
+/// The state of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupState {
-    /// Its deliveries are paused.
+    /// The group's deliveries are paused.
     Paused,
-    /// It can give a message now.
+    /// The group can give a message now.
     Ready,
-    /// It cannot give, and some of its messages are leased.
+    /// The group cannot give, and some of its messages are leased.
     Running,
-    /// It cannot give, and a message of it is due, or a failed or dead message
+    /// The group cannot give, and a message of it is due, or a failed or dead message
     /// holds it.
     Blocked,
-    /// It has no message that is due.
+    /// The group has no message that is due.
     Waiting,
 }
 
@@ -278,22 +278,22 @@ impl GroupState {
     }
 }
 
-/// Which groups are wanted.
+/// The groups that are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WantedGroups {
-    /// Those in this state.
+    /// Groups in this state.
     In(GroupState),
-    /// Those that have a message which is due or waits for its retry, and that give none,
-    /// for whatever reason.
+    /// Groups that have a message which is due or waits for its retry, and that give
+    /// none, for whatever reason.
     Held,
 }
 
-/// Everything that is known of a group.
+/// All data of a group.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupView<'a> {
     /// The group itself.
     pub group: &'a Group,
-    /// What the group is doing.
+    /// The state of the group.
     pub state: GroupState,
     /// The message that it will give first.
     pub head: Option<(Seq, &'a Message)>,
@@ -303,15 +303,15 @@ pub struct GroupView<'a> {
     pub waiting: u64,
     /// Maximum number of its batches that may be leased at once.
     pub concurrency: u64,
-    /// What its breaker does.
+    /// The state of its breaker.
     pub breaker: &'static str,
     /// When its breaker becomes half-open (Unix ms), if it is open.
     pub open_until: Option<Millis>,
 }
 
 impl Queue {
-    /// Up to `count` groups from a cursor on, only those that are wanted. `None` wants all.
-    /// Also returns the next cursor, 0 at the end.
+    /// Up to `count` groups from a cursor on, only the wanted ones. `None` wants all. Also
+    /// returns the next cursor, 0 at the end.
     ///
     /// A call examines up to 10 x `count` groups, or up to 1,000 if that is more,
     /// so it may return fewer than `count`.
@@ -344,7 +344,7 @@ impl Queue {
         (0, views)
     }
 
-    /// Whether a group has a message that is due or waits for its retry, and gives none.
+    /// Whether a group has a message that is due or waits for its retry, and delivers none.
     fn is_held(&self, view: &GroupView<'_>, now: Millis) -> bool {
         let Pending { fresh, failed } = view.group.pending();
         let waits = !failed.is_empty() || fresh.earliest().is_some_and(|due| due <= now);

@@ -17,12 +17,12 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Below all messages whose time is `time` or later.
+    /// The cursor below all messages whose time is `time` or later.
     fn start_of(time: Millis) -> Cursor {
         Cursor { time, number: 0 }
     }
 
-    /// The lowest position above this one.
+    /// The lowest cursor above this one.
     fn next(self) -> Cursor {
         match self.number.checked_add(1) {
             Some(number) => Cursor { number, ..self },
@@ -55,12 +55,12 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// Which part of a state to go over, and in which direction.
+/// The part of a state to go over, and the direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
-    /// From here on, upwards.
+    /// The lower end, which is included.
     low: Cursor,
-    /// Up to here; not included.
+    /// The upper end, which is not included.
     high: Cursor,
     is_reverse: bool,
 }
@@ -88,7 +88,7 @@ impl Range {
         range
     }
 
-    /// The part of it whose time is after `now`.
+    /// The part of the range whose time is after `now`.
     fn after(self, now: Millis) -> Range {
         let first = Cursor::start_of(now.saturating_add(1));
         Range {
@@ -97,7 +97,7 @@ impl Range {
         }
     }
 
-    /// The part of it whose time is `now` or before.
+    /// The part of the range whose time is `now` or before.
     fn by(self, now: Millis) -> Range {
         let end = Cursor::start_of(now.saturating_add(1));
         Range {
@@ -119,7 +119,7 @@ pub(in crate::queue) struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Whether there is anything behind what was returned. O(1).
+    /// Whether there are further messages. O(1).
     pub fn has_more(&mut self) -> bool {
         self.sources.iter_mut().any(|keys| keys.peek().is_some())
     }

@@ -1,9 +1,9 @@
 //! Breakers: they stop the deliveries of a group, or of the ungrouped messages, after
 //! too many failures.
 //!
-//! What a breaker does is in `groups/breaker.rs`. A group whose breaker is open, or
-//! half-open with its probe out, is not in the ready line. Ungrouped messages keep
-//! their state and position, as under a limit of the whole queue.
+//! The states of a breaker are in `groups/breaker.rs`. A group whose breaker is open, or
+//! half-open with its probe out, is not in the ready line. Ungrouped messages keep their
+//! state and position, as under a limit of the whole queue.
 //!
 //! The end of an open time counts from its own millisecond on, whether the event was
 //! processed or not.
@@ -16,8 +16,8 @@ use crate::settings::Breaker;
 use crate::{GroupIx, Millis, Seq};
 
 impl Queue {
-    /// The group that has the breaker of these messages: hidden groups have that of the
-    /// ungrouped messages.
+    /// The group that has the breaker of these messages: hidden groups use the breaker of
+    /// the ungrouped messages.
     fn with_breaker(&self, ix: GroupIx) -> GroupIx {
         match self.groups.get(ix) {
             Some(group) if group.is_hidden() => GroupIx::NONE,
@@ -62,7 +62,7 @@ impl Queue {
         self.groups.breakers_open(now) as u64 + u64::from(plain)
     }
 
-    /// What the breaker of a group, or of the ungrouped messages, does at `now`:
+    /// The state of the breaker of a group, or of the ungrouped messages, at `now`:
     /// `closed`, `open` or `half-open`. O(1).
     pub fn breaker_state(&self, group: Option<&[u8]>, now: Millis) -> &'static str {
         let ix = match group {
@@ -86,7 +86,7 @@ impl Queue {
         next.map(|(at, _, ix)| (at, ix))
     }
 
-    /// Applies a change to a breaker, after what time has done to it by `now`.
+    /// Applies a change to a breaker, after its changes by time up to `now`.
     fn change_breaker<R>(
         &mut self,
         ix: GroupIx,
@@ -184,10 +184,10 @@ impl Queue {
         }
     }
 
-    /// Does to a breaker what time brings at `at`.
+    /// Applies the change of a breaker that is due at `at`.
     pub(in crate::queue) fn pass_time_of_breaker(&mut self, ix: GroupIx, at: Millis) {
         self.change_breaker(ix, at, |_, _| ());
-        // The position that the group gets by this is already in `expected`.
+        // The new position of the group is already in `expected`.
         self.refresh(ix, self.last, Join::by_time(at));
     }
 

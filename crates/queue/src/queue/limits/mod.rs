@@ -1,5 +1,5 @@
-//! What keeps groups from giving after failures: breakers, and dead messages that
-//! hold.
+//! The limits that keep groups from delivering after failures: breakers, and dead
+//! messages that hold.
 
 mod dead_holds;
 mod failures;

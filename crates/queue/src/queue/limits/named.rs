@@ -1,4 +1,4 @@
-//! Limits with names: in whose line a group stands, and which group may deliver.
+//! Limits with names: the limit for which each group waits, and the groups that may deliver.
 
 use crate::error::Error;
 use crate::groups::breaker::Lets;
@@ -24,8 +24,8 @@ impl Queue {
         self.limits.is_none() || self.blocking_limit(seq, ix, now).is_none()
     }
 
-    /// The first limit that does not let a message be delivered at `now`, which is the next one
-    /// of its group.
+    /// The first limit that blocks the delivery of a message at `now`. The message is the next
+    /// one of its group.
     pub(in crate::queue) fn blocking_limit(
         &self,
         seq: Seq,
@@ -45,9 +45,9 @@ impl Queue {
         limits.blocking(limited, key, now)
     }
 
-    /// Puts groups in an order that is the same on every server, where it matters in which they
-    /// enter the lines of limits. Their numbers are not the same: a queue that was loaded gives
-    /// others.
+    /// Puts groups in an order that is the same on every server, because this order decides in
+    /// which they wait for limits. Their numbers are not the same: a queue that was loaded
+    /// gives others.
     pub(in crate::queue) fn put_in_order(&self, groups: &mut [GroupIx]) {
         if self.limits.is_some() {
             let name = |ix: &GroupIx| {
@@ -58,7 +58,7 @@ impl Queue {
         }
     }
 
-    /// Whether a group stands in the line of a limit, or is to if this is its next message.
+    /// Whether a group waits for a limit, or would wait for one with this next message.
     #[inline]
     pub(in crate::queue) fn waits_for_limits(&self, ix: GroupIx, head: Option<OrderKey>) -> bool {
         if self.limits.is_none() {
@@ -69,7 +69,7 @@ impl Queue {
         stands.is_some() || next.is_some_and(|message| message.limited().is_some())
     }
 
-    /// In which part of the ready line a group stands.
+    /// The part of the ready line in which a group is.
     #[inline]
     pub(in crate::queue) fn kind_of(&self, ix: GroupIx, now: Millis) -> Kind {
         // Only messages with limits have hidden groups.
@@ -123,7 +123,7 @@ impl Queue {
         }
     }
 
-    /// Takes a group out of where it stands. Returns the limit in whose line it was, for
+    /// Removes a group from its line. Returns the limit in whose line it was, for
     /// [`Queue::open_limit`].
     pub(in crate::queue) fn leave_line(&mut self, key: Position) -> Option<LimitIx> {
         let group = self.groups.get_mut(key.group);
@@ -143,7 +143,7 @@ impl Queue {
         Some(home.limit)
     }
 
-    /// Puts a group at its position in the ready line, or in the line of a limit.
+    /// Adds a group to the ready line, or to the groups that wait for a limit.
     fn enter_line(&mut self, key: Position, head: Seq, now: Millis) {
         let last = self.last;
         let limited = self.store.get(head).and_then(Message::limited);
@@ -169,8 +169,8 @@ impl Queue {
         self.open_limit(home.limit);
     }
 
-    /// Brings in the ready line the first group that waits for a limit, if the limit has room
-    /// for its next message now, and takes back the one that was there. Call it after every
+    /// Moves the first group that waits for a limit to the ready line, if the limit has room
+    /// for its next message now, and moves back the one that was there. Call it after every
     /// change to the limit and to its line.
     pub(in crate::queue) fn open_limit(&mut self, ix: LimitIx) {
         let now = self.last;
@@ -203,9 +203,9 @@ impl Queue {
         }
     }
 
-    /// The first group that waits for a limit, and what its next message costs. Those of which
-    /// it costs more than the limit ever allows are put aside. `None` if there is no such
-    /// limit.
+    /// The first group that waits for a limit, and the cost of its next message. Groups
+    /// whose next message costs more than the limit ever allows are put aside. `None` if
+    /// there is no such limit.
     fn first_for_limit(&mut self, ix: LimitIx) -> Option<Option<(Position, u64)>> {
         let limit = self.limits.as_deref_mut()?.get_mut(ix)?;
         while let Some((key, ())) = limit.line.first() {
@@ -220,8 +220,8 @@ impl Queue {
         Some(None)
     }
 
-    /// Sets when a limit is to be looked at again: when it has room for the first group that
-    /// waits, or when nothing keeps it any longer.
+    /// Sets the time of the next check of a limit: when it has room for the first group that
+    /// waits, or when it is no longer needed.
     fn set_limit_time(&mut self, ix: LimitIx, first: Option<(Position, u64)>) {
         let Some(limits) = self.limits.as_deref_mut() else {
             return;
@@ -237,8 +237,8 @@ impl Queue {
         }
     }
 
-    /// Brings a limit of a snapshot up to date with its line, and the first group of that in
-    /// the ready line if it is open.
+    /// Updates a limit of a snapshot after its groups were added, and moves the first of
+    /// them to the ready line if the limit is open.
     pub(in crate::queue) fn restore_limit(&mut self, ix: LimitIx, is_open: bool) {
         let first = self.first_for_limit(ix).flatten();
         let opens = first.filter(|_| is_open).map(|(key, _)| key);
@@ -268,7 +268,7 @@ impl Queue {
         }
     }
 
-    /// When the next limit is to be looked at, and which one.
+    /// The time of the next check of a limit, and the limit.
     pub(in crate::queue) fn next_limit_time(&self) -> Option<(Millis, LimitIx)> {
         self.limits.as_ref()?.next_time()
     }
@@ -283,7 +283,7 @@ impl Queue {
         self.open_each(touched);
     }
 
-    /// Notes in its limits that a message runs no longer.
+    /// Notes in the limits of a message that it runs no longer.
     pub(in crate::queue) fn release_limits(&mut self, seq: Seq) {
         let limited = self.store.get(seq).and_then(Message::limited);
         let (Some(limited), Some(limits)) = (limited, self.limits.as_deref_mut()) else {
@@ -293,9 +293,9 @@ impl Queue {
         self.open_each(touched);
     }
 
-    /// Books another cost for the delivery of a running message, in the windows that still
-    /// count it. Deliveries are told apart by their millisecond: one that a limit has not counted,
-    /// because it came before DQ.LIMIT in the same millisecond, is taken for one that it has.
+    /// Corrects the cost of the delivery of a running message, in the windows that still count it.
+    /// Deliveries are told apart by their millisecond: one that a limit has not counted, because
+    /// it came before DQ.LIMIT in the same millisecond, is taken for one that it has.
     pub(in crate::queue) fn correct_cost(&mut self, seq: Seq, cost: u64) {
         let message = self.store.get(seq);
         let Some((limited, message)) = message.and_then(|m| Some((m.limited()?, m))) else {
@@ -308,7 +308,7 @@ impl Queue {
         self.open_each(touched);
     }
 
-    /// Gives a limit, or all whose names match a pattern, a rule, or takes it away.
+    /// Sets or removes the rule of a limit, or of all limits whose names match a pattern.
     /// O(log n), and O(limits) for a pattern.
     ///
     /// Errors: there would be too many patterns.
@@ -336,12 +336,12 @@ impl Queue {
         Ok(Done::Ok)
     }
 
-    /// Makes sure that what the limits of messages count is kept from now on.
+    /// Makes sure that the counts of limits are kept from now on.
     pub(in crate::queue) fn use_limits(&mut self) {
         self.limits.get_or_insert_default();
     }
 
-    /// Nothing runs and no group waits any longer, because all messages were removed.
+    /// Notes that no message runs and no group waits any longer, because all messages were removed.
     pub(in crate::queue) fn empty_limits(&mut self) {
         let limits = self.limits.as_deref_mut();
         for ix in limits.map_or_else(Vec::new, NamedLimits::without_messages) {

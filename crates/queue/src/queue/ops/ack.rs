@@ -38,7 +38,7 @@ impl Queue {
         Done::Count(acked as u64)
     }
 
-    /// Acks deliveries like [`Queue::ack`], and books for each what it really cost.
+    /// Acks deliveries like [`Queue::ack`], and corrects the cost of each to the real one.
     pub(in crate::queue) fn ack_cost(
         &mut self,
         receipts: &[Receipt],

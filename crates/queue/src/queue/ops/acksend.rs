@@ -1,4 +1,5 @@
-//! ACKSEND: finishes a delivery and sends what follows from it, all or nothing.
+//! ACKSEND: finishes a delivery and sends the messages and signals that follow from it, all or
+//! nothing.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -13,15 +14,15 @@ use crate::queue::ops::id_use::IdUse;
 use crate::queue::Queue;
 use crate::{Millis, Receipt, Seq};
 
-/// What an id will mean once the earlier parts of an ACKSEND are done.
+/// The meaning that an id will have once the earlier parts of an ACKSEND are done.
 enum Planned<'q> {
-    /// No message has it.
+    /// No message has the id.
     Free,
     /// A message that has finished keeps it taken.
     Taken,
-    /// A dead message keeps it taken, unless it is replaced.
+    /// A dead message has the id, which is taken unless the message is replaced.
     Dead,
-    /// A pending message has it.
+    /// A pending message has the id.
     Pending {
         /// Its payload bytes.
         size: u64,
@@ -72,7 +73,7 @@ impl Queue {
             groups: HashMap::default(),
         };
         let mut rings = Rings::new(self);
-        // A limit refuses only what grows, as for SEND.
+        // A limit refuses only growth, as for SEND.
         let (len, bytes) = (plan.len, plan.bytes);
         if let Some(receipt) = op.receipt {
             plan.ack(receipt);
@@ -106,7 +107,7 @@ impl Queue {
     /// a message.
     pub(in crate::queue) fn ack_send(&mut self, op: &AckSend, now: Millis) -> Done {
         let lease = op.receipt.and_then(|receipt| self.current(receipt, now));
-        // What is sent counts in its batch before the message has ended in its own.
+        // The messages that are sent count in their batch before the message has ended in its own.
         let kept = lease.and_then(|lease| self.keep_batch_open(lease.seq));
         if let Some(receipt) = op.receipt {
             if !self.ack_one(receipt, op.result.as_deref(), now) {
@@ -117,7 +118,8 @@ impl Queue {
         let mut sent = SmallVec::with_capacity(op.sends.len() + op.signals.len());
         sent.extend(op.sends.iter().map(|send| self.send_unchecked(send, now)));
         for signal in &op.signals {
-            // Groups that a signal lets join the ready line join it behind the messages sent before it.
+            // Groups that join the ready line because of a signal join it behind the messages sent
+            // before the signal.
             self.ticket += 1;
             let is_there = self.signal(&signal.id, &signal.text, now);
             sent.push(Sent::Signaled(is_there));
@@ -143,7 +145,7 @@ impl<'q> Plan<'q> {
         let id = self.queue.id_of(lease.seq, message).to_box();
         let after = match (message.rerun(), self.queue.settings.dedup) {
             (Some(rerun), _) => {
-                // It is sent at once, in the place of the message.
+                // The other message is sent at once, in the place of this one.
                 let (size, group) = (rerun.payload.len() as u64, rerun.group.as_deref());
                 match self.dies_at_once(&rerun.choices) {
                     true => Planned::Dead,
@@ -173,7 +175,7 @@ impl<'q> Plan<'q> {
         }
     }
 
-    /// Whether IFGROUP, if it is given, lets this message be added.
+    /// Whether this message may be added with regard to IFGROUP.
     fn may_send(&self, send: &Send) -> bool {
         let Some(group) = send.group.as_deref().filter(|_| send.if_group) else {
             return true;
@@ -198,8 +200,8 @@ impl<'q> Plan<'q> {
         choices.expire_at().is_some_and(|at| at <= self.now) || matches!(hold, Some(Hold::Dies(_)))
     }
 
-    /// Takes out a message that was just planned if it will be dead at once: it then
-    /// takes no room.
+    /// Removes a message that was just planned if it will be dead at once: it needs no
+    /// room.
     fn settle(&mut self, send: &'q Send) {
         if !self.dies_at_once(&send.choices) {
             return;
@@ -245,7 +247,7 @@ impl<'q> Plan<'q> {
                             (message.payload_len(), group)
                         }));
                     }
-                    // One that waits for a run was planned before.
+                    // A message that waits for a run was planned before.
                     IdUse::Running(_) | IdUse::Taken => return None,
                 },
             }

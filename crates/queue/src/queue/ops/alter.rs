@@ -1,4 +1,4 @@
-//! ALTER: other options for a queue and what is in it.
+//! ALTER: other options for a queue and its content.
 
 use crate::message::state::StoredState;
 use crate::op::Done;
@@ -22,7 +22,7 @@ impl Queue {
             self.expire_until(now, Some(now));
         }
         if before.dedup != self.settings.dedup {
-            // Ids that the old DEDUP has freed must stay free under a longer one.
+            // Ids that the old DEDUP has freed must stay free under a longer DEDUP.
             self.records.dedup.forget_all(now, before.dedup);
         }
         if before.rate.is_some() && self.settings.rate.is_none() {
@@ -46,7 +46,7 @@ impl Queue {
                 self.refresh(ix, now, self.join(now));
             }
         }
-        // Retention may have become shorter, so look for due events.
+        // Retention may have become shorter, so the queue must check for due events.
         self.wake_by(now);
         self.changed();
         self.finish_manually();

@@ -104,8 +104,8 @@ impl Queue {
         Ok(Done::Fetched(round.given))
     }
 
-    /// Takes back the result of an operation once it was replied. The list of
-    /// deliveries is used again by the next FETCH, so that it need not allocate.
+    /// Takes back the result of an operation after the reply, to reuse its memory. The
+    /// list of deliveries is used again by the next FETCH, so that it need not allocate.
     pub fn take_back(&mut self, done: Done) {
         if let Done::Fetched(mut given) = done {
             if given.capacity() <= MOST_KEPT {
@@ -146,8 +146,8 @@ impl Queue {
     /// give first.
     fn give_plain(&mut self, stored: Position, first: Seq, round: &mut Round) {
         let before = round.given.len();
-        // As in `admit_plain`: the position is part of a snapshot, so a replica
-        // must learn of it.
+        // The position is part of a snapshot, as in `admit_plain`, so a replica must
+        // learn of it.
         self.effects.changed |= self.plain_position != Some(stored);
         self.plain_position = Some(stored);
         let most = self.most_let_out(GroupIx::NONE, round.fetch.per_group, round.now);
@@ -163,8 +163,8 @@ impl Queue {
             if let Some(at) = self.expire_if_over(seq, round.now) {
                 round.expired += 1;
                 if round.given.len() == before {
-                    // Without the expired message their position may have been
-                    // another one since then.
+                    // Without the expired message the ungrouped messages may have another
+                    // position since then.
                     let at = at.max(self.plain_position.map_or(0, |key| key.join.time));
                     self.plain_position =
                         self.place_plain(self.plain_position, at, Join::by_time(at));
@@ -178,7 +178,7 @@ impl Queue {
             self.deliver(seq, round);
         }
         if round.given.len() == before {
-            // Nothing was given, so they keep their turn.
+            // No message was delivered, so the ungrouped messages keep their turn.
             return;
         }
         let join = self.next_join(round.now);
@@ -264,7 +264,7 @@ impl Queue {
         }
     }
 
-    /// A position behind all others, for an entry that has just given.
+    /// A position behind all others, for an entry that has just delivered.
     fn next_join(&mut self, now: Millis) -> Join {
         self.ticket += 1;
         self.join(now)

@@ -5,7 +5,7 @@ use crate::queue::delivery::give_back::distinct;
 use crate::queue::Queue;
 use crate::{Millis, Receipt};
 
-/// With at least this many remembered ends, those of leases that have ended meanwhile
+/// From this number of remembered ends on, the ends of leases that have ended meanwhile
 /// are dropped.
 const MIN_CLEANUP: usize = 64;
 
@@ -49,8 +49,8 @@ impl Queue {
         Done::Count(shortened)
     }
 
-    /// Gives these deliveries the ends of their leases back that a closed connection
-    /// has shortened.
+    /// Restores the ends of these deliveries' leases that a closed connection has
+    /// shortened.
     pub(in crate::queue) fn restore_ends(&mut self, given: &[Delivered], now: Millis) {
         for one in given {
             let Some(end) = self.take_old_end(one.receipt) else {

@@ -1,11 +1,11 @@
-//! What an id of a SEND means: whether it is free, and what has it.
+//! The use of an id by a SEND: whether it is free, and which message has it.
 
 use crate::message::state::StoredState;
 use crate::op::Send;
 use crate::queue::Queue;
 use crate::{Millis, Seq};
 
-/// Whether a message may take the id that its sender gives it, and whom it replaces.
+/// Whether a message may take the id that its sender gives it, and the message that it replaces.
 pub(in crate::queue) enum IdUse {
     /// No message has the id.
     Free,
@@ -22,7 +22,7 @@ pub(in crate::queue) enum IdUse {
 }
 
 impl IdUse {
-    /// The pending message that is replaced, if one is.
+    /// The pending message that is replaced, if there is one.
     pub(in crate::queue) fn waiting(&self) -> Option<Seq> {
         match self {
             IdUse::Waiting(seq) => Some(*seq),
@@ -32,7 +32,7 @@ impl IdUse {
 }
 
 impl Queue {
-    /// What the id of this SEND means.
+    /// The use of the id of this SEND.
     pub(in crate::queue) fn id_use(&self, id: &[u8], send: &Send, now: Millis) -> IdUse {
         let replace = send.replace;
         let Some(seq) = self.find(id) else {
@@ -46,7 +46,7 @@ impl Queue {
             return IdUse::Free;
         };
         match message.stored {
-            // Expired, even if it was not moved to dead yet.
+            // The message has expired, even if it was not moved to dead yet.
             _ if self.expired_at(message, now).is_some() => match replace {
                 true => IdUse::Ended(seq),
                 false => IdUse::Taken,

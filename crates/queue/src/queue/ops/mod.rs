@@ -1,5 +1,5 @@
-//! What a client can ask of a queue: one file for each verb. Here is which of them does which
-//! operation.
+//! The operations that a client can ask of a queue: one file for each verb. This file says
+//! which function does which operation. Here is which of them does which operation.
 
 mod ack;
 mod acksend;
@@ -30,7 +30,7 @@ use crate::Millis;
 use nack::Nack;
 
 impl Queue {
-    /// Does an operation, and what must follow from it before the next one.
+    /// Does an operation, and the changes that must follow from it before the next one.
     pub(super) fn perform(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
         let now = self.now(moment);
         // If no event is due, the last change has already brought the position of

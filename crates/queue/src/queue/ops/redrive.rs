@@ -48,7 +48,8 @@ impl Queue {
         message.is_some_and(|message| message.stored == stored)
     }
 
-    /// Makes a dead message pending again, as of a redrive that joins the line so.
+    /// Makes a dead message pending again, as part of a redrive that joins the ready line with
+    /// `join`.
     pub(in crate::queue) fn redrive_one(&mut self, seq: Seq, redriven: Join) {
         self.leave_record(seq);
         let due = redriven.time;

@@ -1,4 +1,4 @@
-//! RESUME: lets the deliveries of a queue or of a group go on.
+//! RESUME: continues the deliveries of a queue or of a group.
 
 use crate::groups::group::Group;
 use crate::op::Done;

@@ -1,4 +1,4 @@
-//! The state of one FETCH: how much it may still take, and what it has taken.
+//! The state of one FETCH: its remaining limits, and the messages that it has taken.
 
 use crate::op::{Delivered, Deliveries, Fetch};
 use crate::{ConsumerIx, Millis, Receipt};
@@ -8,13 +8,13 @@ pub(super) struct Round<'a> {
     pub fetch: &'a Fetch<'a>,
     pub consumer: ConsumerIx,
     pub now: Millis,
-    /// How many more messages it may take.
+    /// How many more messages the FETCH may take.
     pub left: u64,
-    /// How many more payload bytes it may take.
+    /// How many more payload bytes the FETCH may take.
     pub bytes_left: u64,
     pub next_receipt: Receipt,
     pub given: Deliveries,
-    /// Messages met on the way that had expired.
+    /// The number of expired messages that it has found.
     pub expired: u64,
     /// Groups met on the way of which a limit let out nothing.
     pub passed: u64,

@@ -49,7 +49,7 @@ impl Queue {
         Ok(Done::NextFire(next))
     }
 
-    /// Pauses a schedule, or lets it go on. Returns whether there is one.
+    /// Pauses a schedule, or resumes it. Returns whether there is one.
     ///
     /// The times that it misses in a pause are skipped, whatever its MISSED says.
     pub(in crate::queue) fn pause_schedule(

@@ -226,7 +226,7 @@ impl Queue {
             None => choices.expire_at().is_some_and(|at| at <= now),
         };
         if is_late {
-            // Its EXPIREAT has passed already.
+            // The EXPIREAT of the message has passed already.
             if keys.is_none() {
                 self.leave_held(seq);
             }
@@ -237,15 +237,15 @@ impl Queue {
         if let Hold::Dies(batch) = hold {
             self.die_of_batch(seq, batch, now);
         }
-        // If the message goes behind another one that is due, what its group gives
-        // does not change.
+        // If the message comes behind another one that is due, the next message of its
+        // group does not change.
         if keys.is_some_and(|keys| !self.enter(keys)) {
             self.refresh(group, now, self.join(now));
         }
         seq
     }
 
-    /// Whether IFGROUP, if it is given, lets this SEND add anything.
+    /// Whether this SEND may add messages with regard to IFGROUP.
     fn may_send(&self, send: &Send) -> bool {
         !send.if_group || self.live_of_group(send.group.as_deref()) > 0
     }
@@ -283,9 +283,9 @@ impl Queue {
         self.check_bytes(replaced, sizes.fold(0, u64::saturating_add))
     }
 
-    /// Checks that MAXBYTES allows `after` payload bytes, in addition to the others
-    /// or in place of the pending message `replaced`. A payload that is not larger
-    /// than the replaced one always fits.
+    /// Checks that MAXBYTES allows `after` payload bytes, in addition to the others or
+    /// instead of the pending message `replaced`. A payload that is not larger than the
+    /// replaced one always fits.
     pub(in crate::queue) fn check_bytes(
         &self,
         replaced: Option<&Message>,

@@ -10,7 +10,7 @@ use crate::message::state::StoredState;
 use crate::queue::Queue;
 use crate::{GroupIx, Seq};
 
-/// What is known of the parts that were added to the builder.
+/// The state of the parts that were added to the builder.
 struct Rebuild<'a> {
     parts: Parts<'a>,
     shift: Option<Shift>,
@@ -202,7 +202,7 @@ impl<'a> Rebuild<'a> {
                 if let Some(term) = &mut term {
                     term.until = shift.time(term.until);
                 }
-                // The time of sending of held messages does not move by itself.
+                // The time of sending of held messages does not change with the clock.
                 let is_held = message.stored == StoredState::Held && !message.is_parked();
                 if is_held && message.has_given_id() {
                     first_sent = first_sent.or(Some(message.sent_at));

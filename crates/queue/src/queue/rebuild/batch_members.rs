@@ -12,24 +12,23 @@ use crate::message::Message;
 use crate::queue::Queue;
 use crate::{Millis, Seq};
 
-/// Messages that are held no longer and have not been released yet, as they are read
-/// from a snapshot.
+/// Messages that are held no longer and have not been released yet, in a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleasedPart {
     /// The number of the batch that held them.
     pub batch: Seq,
     /// When they were released, in Unix ms.
     pub at: Millis,
-    /// Whether they die.
+    /// Whether the messages die.
     pub dies: bool,
     /// The messages of the batch at that moment.
     pub counts: Counts,
-    /// Which ones: their numbers, in order.
+    /// The messages that are held: their numbers, in order.
     pub held: Vec<Seq>,
 }
 
 impl ReleasedPart {
-    /// The part as it is written to a snapshot.
+    /// The part in the form of a snapshot.
     pub fn of(released: &Released) -> ReleasedPart {
         ReleasedPart {
             batch: released.batch,
@@ -209,7 +208,7 @@ fn on_fail_of(queue: &Queue, seq: Seq) -> Result<OnFail, Invalid> {
     Ok(after.on_fail)
 }
 
-/// All that is known of batches, as text that is equal for equal queues.
+/// The state of all batches, as text that is equal for equal queues.
 #[cfg(any(test, feature = "validate"))]
 pub(super) fn told(batches: Option<&Batches>) -> String {
     let Some(batches) = batches else {

@@ -1,4 +1,4 @@
-//! Checks of the parts of a snapshot: what must hold for each part by itself.
+//! Checks of the parts of a snapshot: the conditions for each part alone.
 
 use super::builder::GroupPart;
 use super::{Checked, SavedPosition, Term, Whole};
@@ -229,7 +229,7 @@ pub fn message(message: &Message, term: Option<Term>, last_receipt: Receipt) -> 
     )
 }
 
-/// Checks what waits for the end of a run.
+/// Checks a message that waits for the end of a run.
 fn rerun(rerun: &Rerun) -> Checked {
     exact(rerun.first_at)?;
     limits::choices(&rerun.choices)?;

@@ -69,7 +69,7 @@ pub fn batches(running: &mut [Running], declared: &[Batch]) -> Result<Batches, I
             before.is_none_or(|before| before.lease.receipt < receipt),
             "two messages have the same receipt",
         )?;
-        // Of each declared batch at least one message must be running.
+        // At least one message of each declared batch must be running.
         while let Some(passed) = declared.next_if(|batch| batch.last < receipt) {
             ensure_used(&found, passed)?;
         }

@@ -41,12 +41,12 @@ pub use parts::Parts;
 /// because ticket numbers may differ between two equal queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SavedPosition {
-    /// Priority of the message that would be given.
+    /// Priority of the message that would be delivered.
     pub priority: i8,
-    /// When the entry joined the line, in Unix ms.
+    /// When the entry joined the ready line, in Unix ms.
     pub time: Millis,
-    /// 0 if it joined because a due time came; otherwise the rank of the command
-    /// among those in the line, from 1.
+    /// 0 if it joined at a due time; otherwise the rank of the command among those in the
+    /// line, from 1.
     pub rank: u64,
     /// Number of the message that would have been given at that moment.
     pub seq: Seq,
@@ -79,8 +79,8 @@ pub struct Whole {
     pub plain_position: Option<SavedPosition>,
 }
 
-/// A known consumer: when it was last seen (Unix ms), and the numbers of messages
-/// it was given, acked and nacked.
+/// The record of a consumer: when it was last seen (Unix ms), and the numbers of its
+/// deliveries, acks and nacks.
 pub type Known = (Millis, [u64; 3]);
 
 /// The lease of a running message, without its receipt.
@@ -103,8 +103,8 @@ pub struct Numbered<'a> {
     pub content: Content<'a>,
     /// Its lease, if it is running.
     pub term: Option<Term>,
-    /// When the first send was done (Unix ms) of the row of sends that it ends, each of
-    /// which replaced the one before.
+    /// When the first send was done (Unix ms) of the chain of sends that ends with this
+    /// message, each of which replaced the one before.
     pub first_sent: Option<Millis>,
     /// The number of the batch that it is in, if it is in one.
     pub batch: Option<Seq>,
@@ -141,7 +141,7 @@ pub struct GroupSeen<'a> {
     pub wake: Option<Millis>,
     /// Its breaker, unless that is closed and remembers no failure.
     pub breaker: Option<&'a Circuit>,
-    /// The limit in whose line it stands, and what its next message takes of that.
+    /// The limit for which it waits, and the cost of its next message for the limit.
     pub home: Option<(&'a [u8], u64)>,
 }
 

@@ -20,8 +20,8 @@ use crate::{ConsumerIx, GroupIx, Millis, Receipt, Seq};
 #[derive(Debug)]
 pub struct Parts<'a> {
     queue: &'a Queue,
-    /// Tickets of the commands that put something in the ready line, sorted. A rank
-    /// is an index into this list.
+    /// Tickets of the commands that added entries to the ready line, sorted. A rank is an
+    /// index into this list.
     tickets: Vec<u64>,
 }
 
@@ -152,7 +152,7 @@ impl<'a> Parts<'a> {
         self.queue.consumers.name(ix)
     }
 
-    /// Known consumers, by name.
+    /// Consumers with a record, by name.
     pub fn consumers(&self) -> impl Iterator<Item = (&'a [u8], Known)> + 'a {
         let known = self.queue.consumers.known();
         known.into_iter().map(|consumer| {
@@ -189,7 +189,7 @@ impl<'a> Parts<'a> {
         batches.flat_map(|batches| &batches.released)
     }
 
-    /// What became of dead messages that were to go to another queue.
+    /// The outcome of dead messages that were to go to another queue.
     pub fn dead_letters(&self) -> Option<&'a DeadLetters> {
         self.queue.dead_letters()
     }
@@ -201,7 +201,7 @@ impl<'a> Parts<'a> {
         schedules
     }
 
-    /// What is common to all that take turns by what they have used.
+    /// The state that is common to all groups that take turns by their usage.
     pub fn fair(&self) -> Option<&'a FairLine> {
         self.queue.fair.as_deref()
     }

@@ -1,4 +1,4 @@
-//! How times move when the clock of a queue is set back.
+//! Moves times when the clock of a queue is set back.
 //!
 //! A span that is under way (a delay, a lease, a backoff, a pause, what a window
 //! counts) keeps what is left of it, so its end moves with the clock. A point of time
@@ -19,14 +19,14 @@ use super::{SavedPosition, Whole};
 /// The step of a clock back to an earlier time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shift {
-    /// How far the clock is set back, in ms.
+    /// The time by which the clock is set back, in ms.
     pub by: Millis,
-    /// What it shows then, in Unix ms.
+    /// The time that the clock shows then, in Unix ms.
     pub now: Millis,
 }
 
 impl Shift {
-    /// A time that moves with the clock. [`NEVER`] stays.
+    /// Converts a time that moves with the clock. [`NEVER`] stays.
     pub fn time(self, at: Millis) -> Millis {
         match at {
             NEVER => NEVER,

@@ -1,5 +1,5 @@
-//! Batches of a group: what happens to the rest when one of them ends. Also the
-//! list of deliveries that FETCH reuses.
+//! Batches of a group: the fate of the rest when one message ends. Also the list of
+//! deliveries that FETCH reuses.
 
 use super::fixture::{new_message, with_ttl, Fixture, Got};
 use crate::message::state::State;

@@ -8,13 +8,13 @@ use crate::queue::bulk::{Plan, Step};
 use crate::queue::Queue;
 use crate::{Millis, Moment, Seq};
 
-/// More slices than any of these operations has.
+/// No operation of these tests has this many slices.
 const MOST_SLICES: usize = 1000;
 
 /// A purge or redrive that is under way.
 struct Bulk {
     plan: Plan,
-    /// The messages that have been what is purged since it began.
+    /// The messages that have matched the purge since it began.
     always: Vec<Seq>,
 }
 
@@ -52,8 +52,8 @@ fn slice(pair: &mut Pair, bulk: &mut Bulk, most: u64) -> bool {
     }
 }
 
-/// Does all steps, and of a bulk operation a slice between two of them, to the queue and
-/// to the model. What was there all the time is gone in the end.
+/// Applies all steps to the queue and to the model, with a slice of a bulk operation
+/// between two steps. Messages that existed all the time are gone in the end.
 pub fn run_between_others(acts: &RandomPlan, most: u64) {
     let mut pair = Pair::new(&acts.options, false);
     let mut bulk: Option<(Op<'static>, Bulk)> = None;
@@ -85,13 +85,13 @@ pub fn run_between_others(acts: &RandomPlan, most: u64) {
     }
 }
 
-/// Does all steps, and beside each bulk operation the same in slices: the messages that
-/// are left are the same, though groups may stand in another order in the line.
+/// Does all steps, and each bulk operation also in slices: the same messages are left,
+/// though groups may have another order in the ready line.
 pub fn run_beside(acts: &RandomPlan, most: u64) {
     let mut pair = Pair::new(&acts.options, false);
     for step in &acts.steps {
         pair.advance(pair.now + step.wait);
-        // A batch that ends between two slices releases what it holds earlier.
+        // A batch that ends between two slices releases its held messages earlier.
         let op = step.op.without_batches().resolve(&pair.model);
         let plan = pair.queue.plan(&op, pair.now);
         let mut sliced = pair.queue.clone();
@@ -119,7 +119,7 @@ pub fn run_beside(acts: &RandomPlan, most: u64) {
     }
 }
 
-/// The next slice that changes anything.
+/// The next slice with a change.
 fn next_op(plan: &mut Plan, queue: &Queue, most: u64, now: Millis) -> Option<Op<'static>> {
     loop {
         match plan.next(queue, most, now) {

@@ -1,4 +1,4 @@
-//! A closed queue takes no new messages, and all else goes on.
+//! A closed queue takes no new messages, and all other work continues.
 
 use super::fixture::{kill, named, new_message, Fixture};
 use crate::message::state::State;

@@ -1,4 +1,4 @@
-//! DEADTO: what dies is left for another queue, and is a dead record until it has gone.
+//! DEADTO: messages that die are left for another queue, and are dead records until they have gone.
 
 use super::fixture::{kill, named, new_message, with_ttl, Fixture};
 use crate::dead_letters::{bit, DeadTo, Letter, Moved, Stays, MAX_HOPS, MOST_TRACES};
@@ -33,7 +33,7 @@ fn letters(b: &mut Fixture) -> (Vec<Letter>, Option<Stays>) {
     b.queue.letters(&seqs, b"from")
 }
 
-/// Tells the queue that these have gone.
+/// Tells the queue that these messages have gone.
 fn gone(b: &mut Fixture, letters: &[Letter]) {
     let gone = letters.iter().map(|letter| (letter.seq, None));
     b.apply(&Op::Moved(Moved {
@@ -100,7 +100,7 @@ fn those_that_are_no_longer_dead_do_not_go() {
         sent.iter().map(|letter| letter.seq).collect::<Vec<_>>(),
         [two]
     );
-    // Nor does the queue let one go that is not dead.
+    // The queue does not let a message go that is not dead, either.
     let moved = Moved {
         gone: vec![(one, None), (99, None)],
         stays: None,

@@ -1,4 +1,4 @@
-//! FAIR: what groups take turns by.
+//! FAIR: the measure by which groups take turns.
 
 use super::fixture::{Fixture, Got};
 use crate::message::limited::Limited;
@@ -47,8 +47,8 @@ fn one(f: &mut Fixture) -> Option<(Got, Option<&'static str>)> {
     Some((got, group))
 }
 
-/// Lets one worker handle messages for `ms`, each for as long as `takes` says. Returns how long
-/// it worked for each group.
+/// Lets one worker handle messages for `ms`, each for the time that `takes` returns. Returns
+/// how long it worked for each group.
 fn work(
     f: &mut Fixture,
     ms: Millis,

@@ -44,7 +44,7 @@ fn due_at(times: &[Millis]) -> Queue {
     queue
 }
 
-/// All that a search finds, step by step.
+/// All messages that a search finds, step by step.
 fn found(queue: &Queue, mut search: Search, now: Millis) -> Vec<Seq> {
     let mut all = Vec::new();
     loop {
@@ -142,7 +142,7 @@ fn a_step_ends_after_four_mebibytes_of_text_and_a_payload_counts_to_its_first_64
     assert_eq!((next.is_some(), seqs.len()), (true, 64));
     assert_eq!(found(&queue, search(b"*x"), 1).len(), 70);
     assert_eq!(found(&queue, search(b"*y"), 1).len(), 0);
-    // What is not matched does not count.
+    // A message that does not match does not count.
     assert_eq!(queue.search(&all(State::Ready), 1).0, None);
 }
 
@@ -289,7 +289,7 @@ fn what_a_search_does_counts_only_what_it_applies_to() {
     for _ in 0..3 {
         pair.apply(&Op::Send(Send::plain(b"x")));
     }
-    // Two that are there, and one that never was.
+    // Two messages that exist, and one that never existed.
     for (act, count) in [
         (FindAct::Redrive, 0),
         (FindAct::Cancel, 2),

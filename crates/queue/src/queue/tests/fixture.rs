@@ -24,7 +24,7 @@ impl Fixture {
         }
     }
 
-    /// Lets time pass and processes what is due. Returns what was done.
+    /// Lets time pass and processes due events. Returns what was done.
     pub fn wait(&mut self, ms: Millis) -> Ticked {
         self.now += ms;
         self.queue.advance(self.now, u64::MAX).ticked

@@ -53,7 +53,8 @@ fn without_memory_due_fires_are_passed_over_and_counted() {
     assert!(!b.queue.has_fire(b.now + 9) && b.queue.has_fire(b.now + 10));
     let advanced = b.queue.advance_without_fires(now, 100);
     assert_eq!((advanced.ticked.expired, advanced.ticked.fired), (1, 0));
-    // Three times of each: two were missed. MISSED fires both, one or none of them.
+    // Each schedule had three fire times, of which two were missed. MISSED fires both, one or none
+    // of them.
     let since = b.now + 25;
     let mut rounds = 0;
     while b.queue.has_fire(now) {

@@ -1,4 +1,4 @@
-//! Named batches: what they hold, when it is released, and what is counted.
+//! Named batches: the messages that they hold, the time of their release, and the counts.
 
 use super::fixture::{new_message, Fixture};
 use crate::error::Error;
@@ -119,7 +119,7 @@ fn a_dead_message_holds_on_or_counts_as_ended_or_kills() {
     assert_eq!(states(&b, held), expected.map(Some));
     let view = b.queue.view(held[2], b.now).unwrap();
     assert_eq!(view.reason(), Some(Reason::Batch));
-    // Those that come now meet the dead one.
+    // Messages that come now meet the dead one.
     let later = of_each_kind(&mut b);
     assert_eq!(states(&b, later), expected.map(Some));
     let message = b.queue.message(member).unwrap();
@@ -249,8 +249,8 @@ fn a_purge_in_slices_leaves_what_it_releases() {
     assert_eq!(states(&b, held), [Some(State::Ready); 3]);
 }
 
-/// Very many are released a few at a time. A copy in the middle of that is as the
-/// queue itself.
+/// Very many messages are released, a few in each step. A copy in the middle of that is
+/// as the queue itself.
 #[test]
 fn many_held_messages_are_released_in_slices() {
     let mut b = fixture();
@@ -302,8 +302,9 @@ fn a_member_without_other_options_has_no_extension() {
     assert_eq!(b.queue.batch_of(seq), Some(&b"b"[..]));
 }
 
-/// The first message of the command dies of the dead one of the batch, and pushes it out
-/// of the dead ones that are kept. With that the batch has ended for the second message.
+/// The first message of the command dies because of the dead message of the batch, and
+/// displaces it from the dead messages that are kept. With that the batch has ended for
+/// the second message.
 #[test]
 fn a_message_after_a_batch_that_its_own_command_has_ended_counts_nothing_of_it() {
     let mut b = Fixture::new(Settings {

@@ -240,7 +240,7 @@ fn a_full_fetch_leaves_the_next_group_where_it_is_though_its_turn_is_over() {
             Op::Send(new_message(Some("g"))),
             group_set(2),
             Op::fetch(Fetch::one()),
-            // The group has given one message, and now that is a whole turn.
+            // The group has delivered one message, and with the new weight that is a whole turn.
             group_set(1),
             Op::Send(new_message(None)),
             Op::Send(urgent(None)),
@@ -255,7 +255,7 @@ fn a_full_fetch_leaves_the_next_group_where_it_is_though_its_turn_is_over() {
     }
 }
 
-/// A message that expires when it falls due is never one that its group can give.
+/// A message that expires when it falls due can never be delivered by its group.
 #[test]
 fn a_group_keeps_its_turn_when_an_urgent_message_expires_as_it_falls_due() {
     let mut pair = Pair::new(&Changes::default(), false);
@@ -279,8 +279,9 @@ fn a_group_keeps_its_turn_when_an_urgent_message_expires_as_it_falls_due() {
     assert_eq!(pair.queue.peek(9, pair.now), [1, 2]);
 }
 
-/// Two groups that can give by the same command join the ready line by the heads that they
-/// have then. What a batch releases in the same FETCH does not change that.
+/// Two groups that can deliver because of the same command join the ready line by their
+/// heads of that time. Messages that a batch releases in the same FETCH do not change
+/// that.
 #[test]
 fn what_a_fetch_releases_does_not_change_which_of_two_groups_joined_first() {
     let changes = Changes {

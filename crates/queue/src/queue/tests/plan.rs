@@ -125,7 +125,8 @@ fn what_is_sent_meanwhile_stays_and_does_not_make_a_purge_endless() {
             }
             let mut plan = b.queue.plan(&purge(Some(state), group), b.now).unwrap();
             let (mut counted, mut after) = (0, Vec::new());
-            // As many come before those that are left as go away.
+            // The number of messages that come before the remaining ones is the number of those
+            // that go away.
             while let Some(count) = slice(&mut b, &mut plan) {
                 counted += count;
                 if after.len() < 100 {
@@ -202,7 +203,7 @@ fn the_dead_are_redriven_oldest_first_and_only_those_that_were_there() {
     assert_eq!(in_slices(&mut b, &some), (7, 4));
     assert_eq!(b.queue.count(State::Dead), 2);
     assert_eq!(b.take(9), sent[..7]);
-    // Each dies again as soon as it is redriven.
+    // Each message dies again as soon as it is redriven.
     for group in GROUPS {
         kill(&mut b, new_message(Some(group)));
     }
@@ -303,7 +304,7 @@ fn all_goes_in_slices_where_many_groups_have_settings() {
 #[test]
 fn a_purge_looks_at_a_bounded_number_of_messages_for_those_it_removes() {
     let mut b = Fixture::new(Settings::default());
-    // Blocked ones, then ready ones, which are among them by time.
+    // Blocked messages, then ready ones, which are between them by time.
     for _ in 0..100 {
         b.to("a");
     }

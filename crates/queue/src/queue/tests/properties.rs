@@ -8,9 +8,9 @@ use super::bulk::{run_beside, run_between_others};
 use super::driver::{run, run_burst, run_in_slices, run_lagging, run_with_steps_back};
 use super::random::{breaking_plan, burst, plan, purging_plan};
 
-/// The same plans in each run, so that a change is judged by the same ones as that before it;
-/// other plans wherever PROPTEST_CASES asks for a number of them. A failing plan is printed in
-/// full, and is then added as a test of its own. No file of seeds is kept.
+/// The plans are the same in each run, so that all changes are judged by the same plans;
+/// other plans are made wherever PROPTEST_CASES asks for a number of them. A failing plan is
+/// printed in full, and is then added as a test of its own. No file of seeds is kept.
 pub(super) fn config() -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,

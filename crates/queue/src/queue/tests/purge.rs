@@ -1,4 +1,4 @@
-//! What is purged is gone, though the content of a whole queue is freed later.
+//! A message that is purged is gone, though the content of a whole queue is freed later.
 
 use super::fixture::{kill, later, new_message, with_ttl, Fixture};
 use super::named_batches::with;
@@ -32,7 +32,7 @@ fn a_purged_message_does_not_keep_its_schedule_from_firing() {
     assert_eq!(b.wait(10).fired, 1);
 }
 
-/// Nobody is told of it, so a replica would keep what it changed.
+/// The change is not replicated, so a replica would keep the old state.
 #[test]
 fn a_purge_that_removes_nothing_changes_nothing() {
     let mut b = Fixture::new(Settings::default());
@@ -125,7 +125,7 @@ fn groups_that_a_purge_lets_go_stand_by_the_purge_and_by_their_heads() {
             None => State::Running,
         };
         assert_eq!(b.apply(&purge(Some(state), None)), Done::Count(4));
-        // One that comes after the purge stands behind all that it lets go.
+        // A message that comes after the purge is behind all messages that it releases.
         let plain = b.plain();
         assert_eq!(b.take(4), seconds);
         assert_eq!(b.take(4), [plain]);
@@ -191,7 +191,7 @@ fn the_batches_of_a_purged_queue_are_freed_in_slices() {
         }
         slices
     };
-    // Each batch and the set of what it holds are allocations of their own.
+    // Each batch and the set of its held messages are separate allocations.
     let of_batches = slices(true) - slices(false);
     assert!(of_batches >= BATCHES, "{of_batches}");
 }

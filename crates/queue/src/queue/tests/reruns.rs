@@ -1,4 +1,4 @@
-//! REPLACE RERUN: what waits for the end of a run.
+//! REPLACE RERUN: the message that waits for the end of a run.
 
 use super::fixture::{named, Fixture};
 use crate::message::state::State;

@@ -1,5 +1,5 @@
-//! What is kept of messages that have ended, for how long, and what that means for
-//! their ids and groups.
+//! The records of messages that have ended: how long they are kept, and the consequences
+//! for ids and groups.
 
 use std::borrow::Cow;
 
@@ -76,7 +76,7 @@ fn an_id_is_taken_while_its_message_is_pending_running_dead_or_within_dedup() {
     finish(&mut b, named("a"));
     assert!(is_taken(&mut b, named("a")));
     b.wait(50);
-    // The record still exists, and a new message takes its place.
+    // The record still exists, and a new message replaces it.
     let dead = kill(&mut b, named("a"));
     assert_eq!(b.queue.count(State::Finished), 0);
     b.wait(1_000_000);
@@ -221,7 +221,7 @@ fn pruned_messages_that_hold_a_group_share_one_hold() {
     b.wait(1);
     assert_eq!(b.queue.count(State::Dead), 2);
     assert_eq!(b.fetch(Fetch::one()), []);
-    // Two for the dead messages that are stored, and one for all that were pruned.
+    // Two holds are those of the stored dead messages, and one is for all pruned ones.
     let (_, group) = b.queue.groups.starting_at(0).next().unwrap();
     assert_eq!(group.unwrap().ext().holds.iter().count(), 3);
     b.apply(&Op::Redrive(Redrive::Oldest(u64::MAX)));

@@ -76,7 +76,7 @@ pub fn with_priority(priority: i8) -> Send<'static> {
     }
 }
 
-/// Three messages in each state but blocked, ungrouped or of a group.
+/// Three messages in each state except blocked, ungrouped or of a group.
 pub fn populated(group: Option<&'static str>) -> Fixture {
     let mut b = Fixture::new(Settings {
         retain: 1_000_000,

@@ -1,4 +1,4 @@
-//! MAXTIMEOUTS: a message that outlives too many of its workers dies.
+//! MAXTIMEOUTS: a message that has killed too many of its workers dies.
 
 use super::fixture::{new_message, Fixture};
 use crate::message::state::{Reason, State};

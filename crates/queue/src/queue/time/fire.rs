@@ -36,8 +36,8 @@ impl Queue {
             self.totals.skipped_fires += 1;
             None
         } else {
-            // Both are due now. Only the times of a cron rule, and of intervals from
-            // a given start, are points of time.
+            // Both messages are due now. Only the times of a cron rule, and of intervals
+            // from a given start, are points of time.
             let delay = schedule.limits().delay(self.ids.salt(), name, at);
             // The message of a fire time that was missed may be due already.
             let wait = (at + delay).saturating_sub(now);
@@ -151,8 +151,8 @@ impl Queue {
     }
 
     /// Passes over the fire times up to `now`, at most [`MOST_SKIPPED`] of them: the server
-    /// has no memory for their messages. Those before `since` were missed anyway, and of
-    /// them only those that MISSED would fire count as skipped.
+    /// has no memory for their messages. Fires before `since` were missed anyway, and only
+    /// those of them that MISSED would fire count as skipped.
     pub(in crate::queue) fn skip_fires(&mut self, since: Millis, now: Millis) -> Done {
         self.skips_fires = true;
         for _ in 0..MOST_SKIPPED {

@@ -16,21 +16,21 @@ use crate::queue::Queue;
 use crate::settings::Clock;
 use crate::{GroupIx, Millis};
 
-/// The largest lead that melts away, in ms. A larger one is cut.
+/// The largest lead that is kept and shrinks, in ms. A larger one is cut.
 pub const MAX_LEAD: Millis = 60_000;
 
-/// A clock that is ahead of the server's and goes at half its speed.
+/// A clock that is ahead of the server's and runs at half its speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lead {
-    /// What the clock of the queue showed at the beginning, in microseconds.
+    /// The time that the clock of the queue showed at the beginning, in microseconds.
     from_us: u64,
-    /// What the clock of the server showed then, in microseconds.
+    /// The time that the clock of the server showed then, in microseconds.
     since_us: u64,
 }
 
 impl Lead {
-    /// What the clock of the queue shows, in microseconds, unless the server's has
-    /// caught up.
+    /// The time that the clock of the queue shows, in microseconds, unless the server's
+    /// has caught up.
     fn at(self, server_us: u64) -> u64 {
         let elapsed = server_us.saturating_sub(self.since_us);
         self.from_us.saturating_add(elapsed / 2)
@@ -39,7 +39,7 @@ impl Lead {
 
 impl Queue {
     /// The moment of this queue at a moment of the server: later if its clock is ahead.
-    /// For those who only read the queue.
+    /// It serves calls that only read the queue.
     #[inline]
     pub fn moment(&self, server: Moment) -> Moment {
         match self.ahead.is_none() && self.last <= server.ms() {
@@ -100,7 +100,7 @@ impl Queue {
         self.ahead = None;
     }
 
-    /// How far the clock of the queue is ahead of the server's, in ms.
+    /// The lead of the queue's clock over the server's, in ms.
     pub fn lead(&self, server: Moment) -> Millis {
         self.moment(server).ms().saturating_sub(server.ms())
     }
@@ -116,8 +116,8 @@ impl Queue {
         time.min(slowed.div_ceil(1000))
     }
 
-    /// Does what time demands before an operation at `moment`, besides processing due
-    /// events.
+    /// Makes the changes that time demands before an operation at `moment`, besides
+    /// processing due events.
     pub fn prepare(&mut self, before: &Before, moment: Moment) {
         if before.cut > 0 {
             self.cut_lead(before.cut, moment.ms());
@@ -127,9 +127,9 @@ impl Queue {
         }
     }
 
-    /// Sets the clock back by `by` ms, to `now` (Unix ms). What spans of time are under
-    /// way keeps what is left of them; points of time stay, so what was due at one that
-    /// is still to come is not due any more. Receipts only grow nevertheless. A manual
+    /// Sets the clock back by `by` ms, to `now` (Unix ms). Spans of time that have begun
+    /// keep their rest. Points of time stay, so a message that was due at a point which
+    /// is in the future again is no longer due. Receipts only grow nevertheless. A manual
     /// clock stays. O(n log n).
     pub fn cut_lead(&mut self, by: Millis, now: Millis) {
         if self.clock != Clock::Server {
@@ -160,7 +160,7 @@ impl Queue {
         }
         for name in moved {
             if let Some(ix) = self.groups.find(&name) {
-                // What it could give counts as of now, not as of its due times.
+                // The messages that it could deliver count as of now, not as of their due times.
                 self.set_position(ix, None, Positions::new());
                 self.refresh(ix, now, self.join(now));
             }

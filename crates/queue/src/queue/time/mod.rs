@@ -43,7 +43,7 @@ enum Event {
 /// Whether schedules fire in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fires {
-    /// At their times.
+    /// Fires happen at their times.
     Happen,
     /// Not in this run.
     Wait,
@@ -64,7 +64,7 @@ const MOST_ENDED: u64 = 4096;
 pub struct Progress {
     /// Number of steps run.
     pub steps: u64,
-    /// What the steps did.
+    /// The counts of the steps.
     pub ticked: Ticked,
     /// Whether no event is left that is due at that time.
     pub caught_up: bool,
@@ -88,8 +88,8 @@ impl Queue {
         }
     }
 
-    /// Like [`Queue::advance`], but no schedule fires: what becomes of fire times that were
-    /// missed is decided by operations of their own, while all else goes on.
+    /// Like [`Queue::advance`], but no schedule fires: separate operations decide about
+    /// missed fire times, while all other work continues.
     pub fn advance_without_fires(&mut self, now: Millis, most: u64) -> Progress {
         match self.clock {
             Clock::Manual(_) => Progress::default(),
@@ -103,8 +103,8 @@ impl Queue {
         self.wake <= now
     }
 
-    /// Processes everything that is due in a MANUAL queue at its own time. No timer
-    /// does that for it.
+    /// Processes all due events of a MANUAL queue at its own time. No timer does that for
+    /// it.
     pub(super) fn finish_manually(&mut self) {
         if let Clock::Manual(clock) = self.clock {
             self.run(clock, u64::MAX, Fires::Happen);
@@ -156,8 +156,7 @@ impl Queue {
                 self.wake = at.min(waits);
                 return progress;
             }
-            // A limit of counts, and work that is left over, has no time of its
-            // own.
+            // The limits by count, and unfinished work, have no time of their own.
             let at = match event {
                 Event::SettledCount | Event::DeadCount | Event::Release => self.last,
                 _ => at,
@@ -168,9 +167,9 @@ impl Queue {
             }
             let released = self.step(at, event, most, &mut progress);
             if in_slices && (event == Event::Fire || released) {
-                // A fire ends the call, because it is replicated as an operation of
-                // its own. Released messages may make the next events a burst, which
-                // is only noticed where a call begins.
+                // A fire ends the call, because it is replicated as a separate operation.
+                // Released messages may make the next events a burst, which is only
+                // noticed where a call begins.
                 return progress;
             }
         }
@@ -184,8 +183,8 @@ impl Queue {
     }
 
     /// In a large burst, processes ended leases, expiries and schedules before
-    /// promotions, because they change what consumers can get. Returns whether the
-    /// call may go on with other events.
+    /// promotions, because they change the messages that consumers can get. Returns
+    /// whether the call may go on with other events.
     fn run_ahead(&mut self, now: Millis, most: u64, fires: Fires, progress: &mut Progress) -> bool {
         while progress.steps < most {
             let lease = self.leases.first_end().map(|(at, _)| (at, Event::LeaseEnd));

@@ -1,4 +1,4 @@
-//! Promotion: moves messages whose due time has come from delayed or retry to due.
+//! Promotion: moves messages that have become due from delayed or retry to due.
 
 use super::Progress;
 use crate::groups::backlog::Member;
@@ -74,14 +74,14 @@ impl Queue {
             self.refresh(group, at, Join::by_time(at));
             return 1;
         }
-        // A group joins the line by a step of its own, unless it was not known when
-        // the last of very many failed messages would be due.
+        // A group joins the line by a separate step, unless it was not known when the
+        // last of very many failed messages would be due.
         let known = self.groups.get(group).is_some_and(|group| {
             group.is_expected()
                 || group.is_in_line()
                 || group.backlog.all().count_at(StoredState::Retry) > 0
         });
-        // It may come first in its group, which then waits for other limits.
+        // The message may come first in its group, which then waits for other limits.
         let waits_for_limit = self.groups.get(group).and_then(Group::home).is_some();
         if !known || waits_for_limit {
             self.refresh(group, self.last, Join::by_time(at));

@@ -1,4 +1,4 @@
-//! One step of time: what an event does.
+//! One step of time: the effect of an event.
 
 use super::{Event, Progress};
 use crate::index::ready_line::Join;
@@ -72,7 +72,7 @@ impl Queue {
                     self.pass_time_of_breaker(ix, at);
                 }
             }
-            // All of one moment are one step, as for groups.
+            // All limits of one moment are one step, as for groups.
             Event::Limit => self.pass_time_of_limits(at),
             Event::Join => self.admit_all(at, most, progress),
             Event::SettledAge => {
@@ -98,7 +98,7 @@ impl Queue {
             Event::DeadCount => self.prune_oldest(StoredState::Dead),
         }
         if !self.reruns.is_empty() {
-            // They join the ready line as by time, like what a schedule sends.
+            // The messages join the ready line as by time, like those of a schedule.
             let ticket = std::mem::take(&mut self.ticket);
             let expired = self.totals.expired;
             self.settle_reruns(at);
@@ -122,7 +122,7 @@ impl Queue {
         }
     }
 
-    /// Puts the groups that can give since `at` in the ready line, until the step
+    /// Adds the groups that can deliver since `at` to the ready line, until the step
     /// budget is used up.
     fn admit_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
         let mut first = true;

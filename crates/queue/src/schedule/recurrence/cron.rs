@@ -47,12 +47,12 @@ const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 /// also be `@yearly` (`@annually`), `@monthly`, `@weekly`, `@daily`
 /// (`@midnight`) or `@hourly`.
 ///
-/// What happens when the clocks of the zone are changed depends on the rule, as
-/// it does in the cron of Debian. If minute and hour are numbers (also lists or
-/// ranges of them), each matching local time fires exactly once. One that is
-/// skipped when the clocks go forward fires at the moment of the change, together
-/// with all others that are skipped and with the local time that the clocks jump
-/// to. One that comes twice when they go back fires the first time.
+/// The fire times around a change of the zone's clocks depend on the rule, as it does in
+/// the cron of Debian. If minute and hour are numbers (also lists or ranges of them),
+/// each matching local time fires exactly once. One that is skipped when the clocks go
+/// forward fires at the moment of the change, together with all others that are skipped
+/// and with the local time that the clocks jump to. One that comes twice when they go
+/// back fires the first time.
 ///
 /// If the minute or the hour has a `*` or a step, the rule is one of intervals.
 /// It fires whenever the clocks show a matching time: both times if that comes
@@ -74,7 +74,7 @@ pub struct CronRule {
     weekdays: u64,
     /// Whether a day has to match only one of `days` and `weekdays`.
     either_day: bool,
-    /// Whether the rule is one of intervals, which goes on by real time.
+    /// Whether the rule is one of intervals, which follows real time.
     intervals: bool,
 }
 
@@ -121,8 +121,7 @@ impl CronRule {
             .year(Year::Disallowed)
             .build();
         let parsed = parser.parse(&long.to_ascii_uppercase());
-        // Each field has been parsed by itself, so parsing all of them cannot
-        // fail.
+        // Each field has been parsed separately, so parsing all of them cannot fail.
         let pattern = parsed.map_err(|_| RecurrenceError::Text)?.pattern;
         let either_day = !pattern.is_dom_wildcard() && !pattern.is_dow_wildcard();
         Ok(CronRule {
@@ -187,8 +186,8 @@ impl CronRule {
     fn first(&self, turn: Turn, second: i64) -> Option<i64> {
         let zone = self.zone.unwrap_or(Tz::UTC);
         let mut local = self.first_match(zone::first_local(zone, turn, second)?)?;
-        // The clocks never show a time in a gap, so a rule of intervals goes on
-        // with the time that they jump to.
+        // The clocks never show a time in a gap, so a rule of intervals continues with
+        // the time that they jump to.
         while let Some(gap) = zone::gap(zone, local).filter(|_| self.intervals) {
             local = self.first_match(gap.end?.naive_local())?;
         }
@@ -341,7 +340,7 @@ fn check_field(name: &'static str, field: &str) -> Result<(), RecurrenceError> {
             return Err(bad(what));
         }
     }
-    // All other fields are `*`, so an error is about this one.
+    // All other fields are `*`, so an error is about this field.
     let whole: Vec<&str> = FIELDS
         .iter()
         .map(|other| if *other == name { field.as_str() } else { "*" })

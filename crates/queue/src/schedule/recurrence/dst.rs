@@ -1,4 +1,4 @@
-//! Tests what cron rules do when the clocks of a zone are changed.
+//! Tests cron rules when the clocks of a zone are changed.
 
 use chrono::offset::Offset;
 use chrono::{DateTime, TimeZone};
@@ -13,7 +13,7 @@ fn a_skipped_local_time_fires_once_when_the_clocks_go_forward() {
     assert_eq!(berlin("30 2 * * *"), ["2026-03-29T01:00:00Z"]);
     assert_eq!(berlin("0 2 * * *"), ["2026-03-29T01:00:00Z"]);
     assert_eq!(berlin("59 59 2 * * *"), ["2026-03-29T01:00:00Z"]);
-    // It fires together with the time that the clocks jump to.
+    // The skipped time fires together with the time that the clocks jump to.
     assert_eq!(berlin("0 2,3 * * *"), ["2026-03-29T01:00:00Z"]);
     assert_eq!(
         berlin("0,15,30,45 1-3 * * *"),
@@ -28,13 +28,13 @@ fn a_skipped_local_time_fires_once_when_the_clocks_go_forward() {
             "2026-03-29T01:45:00Z"
         ]
     );
-    // On the next day it fires at its usual time again.
+    // On the next day the rule fires at its usual time again.
     let rule = cron("30 2 * * *", "Europe/Berlin");
     assert_eq!(
         rule.next_after(utc("2026-03-29T01:00:00Z")).map(show),
         Some("2026-03-30T00:30:00Z".to_owned())
     );
-    // Nothing fires between the skipped time and the change of the clocks.
+    // No rule fires between the skipped time and the change of the clocks.
     assert_eq!(
         rule.first_at_or_after(utc("2026-03-29T00:59:59Z"))
             .map(show),
@@ -146,7 +146,7 @@ fn a_rule_of_every_second_hour_fires_whenever_the_clocks_show_it() {
         fires(&rule, "2026-03-28T23:00:00Z", "2026-03-29T04:00:00Z"),
         ["2026-03-28T23:00:00Z", "2026-03-29T02:00:00Z"]
     );
-    // They show 02:00 twice in autumn.
+    // The clocks show 02:00 twice in autumn.
     assert_eq!(
         fires(&rule, "2026-10-24T22:00:00Z", "2026-10-25T04:00:00Z"),
         [

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// What is wrong with the definition of a schedule. Text of the client is only
-/// included quoted, so each error is one printable line.
+/// The error in the definition of a schedule. Text of the client is only included quoted,
+/// so each error is one printable line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecurrenceError {
     /// EVERY is not 1 to 2^53-1 ms.
@@ -22,7 +22,7 @@ pub enum RecurrenceError {
         name: &'static str,
         /// The quoted text of the field.
         text: String,
-        /// What is wrong with it.
+        /// The description of the error.
         what: String,
     },
     /// The cron expression is too long, or has characters other than printable

@@ -1,4 +1,4 @@
-//! When a schedule fires: every so many milliseconds, or by a cron rule.
+//! The fire times of a schedule: at an interval in milliseconds, or by a cron rule.
 //!
 //! A [`Recurrence`] is a set of points of time and nothing else. It does not
 //! know whether the server fires at them, and the current time is an argument.

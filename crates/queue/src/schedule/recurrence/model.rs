@@ -11,7 +11,7 @@ use super::*;
 
 fn field(min: u32, max: u32) -> impl Strategy<Value = String> {
     let range = move || (min..=max, min..=max).prop_map(|(a, b)| (a.min(b), a.max(b)));
-    // A larger step than that of the field is refused.
+    // A step that is too large for the field is refused.
     let step = move || 1..=(max - min).min(19);
     let item = prop_oneof![
         2 => (min..=max).prop_map(|n| n.to_string()),
@@ -39,7 +39,7 @@ fn matches(rule: &croner::Cron, local: NaiveDateTime) -> bool {
     rule.is_time_matching(&local).unwrap()
 }
 
-/// Whether the rule is one of intervals: its minute or hour has a `*` or a step.
+/// Whether the rule fires at intervals: its minute or hour has a `*` or a step.
 fn of_intervals(expr: &str) -> bool {
     let mut minute_and_hour = expr.split(' ').take(2);
     minute_and_hour.any(|field| field.contains('*') || field.contains('/'))

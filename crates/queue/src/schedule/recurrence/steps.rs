@@ -1,7 +1,7 @@
 //! Refuses steps that reach beyond their field, such as `*/90` in minutes.
 //!
-//! Such a step only fires at the start of its range, which nobody means who
-//! writes "every 90 minutes".
+//! Such a step only fires at the start of its range, which is not the meaning of "every
+//! 90 minutes".
 
 use super::cron::FIELDS;
 use super::RecurrenceError;
@@ -21,8 +21,8 @@ pub(super) fn check_steps(fields: &[&str]) -> Result<(), RecurrenceError> {
     for ((field, name), largest) in fields.zip(FIELDS.iter().rev()).zip(LARGEST.iter().rev()) {
         let steps = field.split(',').filter_map(|item| item.split_once('/'));
         for (_, step) in steps {
-            // The parser has seen that it is a number, so one that does not fit here
-            // is too great as well.
+            // The parser has checked that the step is a number, so a number that does not
+            // fit here is too great as well.
             if step.parse::<u32>().is_ok_and(|step| step <= *largest) {
                 continue;
             }

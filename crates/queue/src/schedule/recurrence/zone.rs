@@ -10,11 +10,11 @@ use chrono::offset::{MappedLocalTime, Offset};
 use chrono::{DateTime, NaiveDateTime, TimeDelta, TimeZone};
 use chrono_tz::{GapInfo, Tz};
 
-/// More than any local time has ever differed from UTC. A zone that moved
-/// across the date line skipped a day or had one twice.
+/// No local time has ever differed from UTC by this much. A zone that moved across the
+/// date line skipped a day or had one twice.
 const REACH: TimeDelta = TimeDelta::days(2);
 
-/// Which instant is meant of a local time that comes twice.
+/// The instant that is meant by a local time that comes twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     First,

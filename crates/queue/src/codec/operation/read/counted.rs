@@ -1,4 +1,4 @@
-//! Reads what parents are told of their children.
+//! Reads the reports to parents about their children.
 
 use super::values::name;
 use crate::codec::operation::more_of_children;

@@ -1,4 +1,4 @@
-//! Reads what became of dead messages that were to go to another queue.
+//! Reads the outcome of dead messages that were to go to another queue.
 
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::dead_letters::{Moved, Stays};

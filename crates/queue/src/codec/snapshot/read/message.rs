@@ -220,7 +220,7 @@ fn read_texts(reader: &mut Reader) -> Result<Texts, Invalid> {
     })
 }
 
-/// Reads what waits for the end of the run of the message.
+/// Reads the message that waits for the end of the run.
 fn read_rerun(reader: &mut Reader) -> Result<Rerun, Invalid> {
     Ok(Rerun {
         payload: reader.bytes()?.into(),

@@ -21,7 +21,7 @@ use crate::{Millis, Queue, MAX_EXACT};
 use group::{breaker, group, limit};
 use message::message;
 
-/// The most bytes that the length of a frame takes.
+/// The greatest number of bytes of a frame's length.
 const LENGTH_BYTES: usize = 10;
 
 /// Reads a snapshot block by block, wherever it was cut. It takes no more

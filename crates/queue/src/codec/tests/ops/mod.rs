@@ -23,8 +23,8 @@ use options::{choices, due, limit, priority, rate};
 
 pub use options::changes;
 
-/// How large numbers are: of any size to test the encodings, or small so that
-/// operations of a sequence meet the same messages and groups.
+/// The size of numbers: of any size to test the encodings, or small so that operations of
+/// a sequence meet the same messages and groups.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Scale {
     Any,
@@ -83,7 +83,7 @@ fn send(scale: Scale) -> impl Strategy<Value = Send<'static>> {
     let parts = (
         vec(payload(), 1..4),
         option::weighted(0.4, scale.name()),
-        // Without REPLACE, with it, with RERUN as well.
+        // The send has no REPLACE, has REPLACE, or has RERUN as well.
         0..3u8,
         due(scale),
         option::weighted(0.6, scale.name()),

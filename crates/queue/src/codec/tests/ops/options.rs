@@ -124,7 +124,7 @@ fn events(scale: Scale) -> BoxedStrategy<Events> {
     }
 }
 
-/// Where dead messages go.
+/// The queue to which dead messages go.
 pub fn dead_to() -> impl Strategy<Value = Option<Box<DeadTo>>> {
     let dead_to = (select(vec!["dead", "other"]), select(vec![0, 2, 0b1010]));
     let dead_to = dead_to.prop_map(|(key, reasons)| {
@@ -160,7 +160,7 @@ fn batching(scale: Scale) -> impl Strategy<Value = Option<Box<Batching>>> {
     })
 }
 
-/// Doubles, and integers that are none.
+/// Doubles, and integers that are not doubles.
 fn score() -> impl Strategy<Value = Score> {
     let integers = (i128::from(i64::MIN)..=i128::from(u64::MAX)).prop_map(Score::of_integer);
     let scores = prop_oneof![(-3.0..3.0f64).prop_map(Score::of_double), integers];

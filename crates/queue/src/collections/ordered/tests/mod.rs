@@ -5,7 +5,7 @@ use super::{Measure, MinTime, OrderedSet};
 
 type Key = (u64, u64);
 
-/// What a walk over a subtree has found.
+/// The result of a walk over a subtree.
 struct Found<K, V> {
     entries: Vec<(K, V)>,
     bytes: usize,

@@ -14,16 +14,17 @@ use crate::index::siblings::AllSiblings;
 use crate::message::store::Store;
 use crate::queue::Queue;
 
-/// Entries of an index that are freed at a time. They lie in some 16 allocations.
+/// Number of entries of an index that are freed in one step. They lie in some 16 allocations.
 const ENTRIES: usize = 1024;
-/// Groups that are freed at a time.
+/// Number of groups that are freed in one step.
 const GROUPS: usize = 32;
-/// Entries of named batches that are freed at a time. Many are allocations of their own.
+/// Number of entries of named batches that are freed in one step. Many are allocations of their
+/// own.
 const OF_BATCHES: usize = 32;
-/// Remembered ids that are freed at a time. Each is an allocation of its own.
+/// Number of remembered ids that are freed in one step. Each is an allocation of its own.
 const IDS: usize = 64;
 
-/// Something that can be freed bit by bit.
+/// A structure that can be freed in steps.
 trait Free {
     /// Frees a small part. Returns its cost, in messages freed; 0 if nothing is left.
     fn free_some(&mut self) -> usize;
@@ -79,7 +80,7 @@ impl Free for DedupMemory {
     }
 }
 
-/// All that is to be freed. The last is freed first.
+/// All parts that are to be freed. The last is freed first.
 #[derive(Default)]
 pub struct Garbage(Vec<Box<dyn Free + Send + Sync>>);
 
@@ -103,7 +104,7 @@ impl fmt::Debug for Garbage {
 }
 
 impl Queue {
-    /// Messages with all that names them are to be freed.
+    /// Marks messages and all indexes of them to be freed.
     pub(in crate::queue) fn discard_content(&mut self, store: Store, groups: Groups) {
         self.garbage.push(groups);
         self.garbage.push(store);
@@ -120,14 +121,14 @@ impl Queue {
         }
     }
 
-    /// Leases in the order of their receipts are to be freed.
+    /// Marks leases in the order of their receipts to be freed.
     pub(in crate::queue) fn discard_series(&mut self, leases: Series) {
         if leases.len() > 0 {
             self.garbage.push(leases);
         }
     }
 
-    /// Named batches with all that they hold are to be freed.
+    /// Marks named batches with all their messages to be freed.
     pub(in crate::queue) fn discard_batches(&mut self, batches: Batches) {
         self.garbage.push(batches);
     }
@@ -159,7 +160,7 @@ impl Queue {
         self.has_garbage()
     }
 
-    /// Whether there is anything for [`Queue::free_garbage`] to do.
+    /// Whether [`Queue::free_garbage`] has work.
     pub fn has_garbage(&self) -> bool {
         !self.garbage.0.is_empty()
     }

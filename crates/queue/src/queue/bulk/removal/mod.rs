@@ -1,4 +1,4 @@
-//! Removing messages: PURGE, and the freeing of what it removes as a whole.
+//! Removing messages: PURGE, and freeing the parts that it removes as a whole.
 
 pub(in crate::queue) mod garbage;
 mod purge;

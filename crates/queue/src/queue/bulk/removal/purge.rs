@@ -1,5 +1,5 @@
-//! Removing messages and records: all of a queue, those of a state, of a group, or
-//! some that are named.
+//! Removing messages and records: all of a queue, those of a state or of a group, or some
+//! named ones.
 
 use crate::index::first_dues::FirstDues;
 use crate::message::id::Ids;
@@ -37,7 +37,7 @@ impl Queue {
         Done::Count(removed)
     }
 
-    /// Removes some of what a purge removes.
+    /// Removes some of the messages of a purge.
     pub(in crate::queue) fn remove_some(&mut self, removal: &Removal, now: Millis) -> Done {
         let removed = match removal {
             Removal::Messages(seqs) => self.remove_each(seqs, now),
@@ -55,9 +55,8 @@ impl Queue {
         Done::Count(removed)
     }
 
-    /// Removes all messages and records, the memory of taken ids and what holds groups.
-    /// Returns how many messages and records it removed. O(groups with settings or a
-    /// pause).
+    /// Removes all messages and records, the taken ids and the holds of groups. Returns
+    /// how many messages and records it removed. O(groups with settings or a pause).
     fn purge_all(&mut self) -> u64 {
         self.forget_taken_ids();
         let removed = State::ALL.iter().map(|state| self.count(*state)).sum();
@@ -118,14 +117,14 @@ impl Queue {
         removed
     }
 
-    /// Ids of messages that have ended and left no record are free.
+    /// Frees the ids of messages that have ended and left no record.
     fn forget_taken_ids(&mut self) {
         let ids = std::mem::take(&mut self.records.dedup);
         self.effects.changed |= ids.oldest().is_some();
         self.discard_ids(ids);
     }
 
-    /// No dead message holds this group any longer, those that were pruned included.
+    /// Ends all holds of this group by dead messages, including those that were pruned.
     fn free_from_holds(&mut self, name: &[u8], now: Millis) {
         let Some(ix) = self.groups.find(name) else {
             return;
@@ -136,8 +135,8 @@ impl Queue {
         }
     }
 
-    /// Removes these messages, as far as they are there. Returns how many were.
-    /// O(log n) for each.
+    /// Removes these messages, as far as they exist. Returns how many were. O(log n) for
+    /// each.
     pub(in crate::queue) fn remove_each(&mut self, doomed: &[Seq], now: Millis) -> u64 {
         let groups = self.groups_of(doomed.iter());
         let there = doomed.iter().filter(|seq| self.remove(**seq)).count();
@@ -148,7 +147,7 @@ impl Queue {
         there as u64
     }
 
-    /// Removes a message, wherever it stands. Returns whether it was there. The caller
+    /// Removes a message from any state. Returns whether it was there. The caller
     /// refreshes its group.
     fn remove(&mut self, seq: Seq) -> bool {
         let Some(message) = self.store.get(seq) else {

@@ -12,7 +12,7 @@ use crate::queue::rebuild::{check, Checked, SavedPosition};
 use crate::settings::OnRetry;
 use crate::{GroupIx, Millis, Seq};
 
-/// A group as it is read from a snapshot.
+/// A group of a snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct GroupPart {
     /// Settings made by GROUPSET.
@@ -32,11 +32,11 @@ pub struct GroupPart {
     pub breaker: Option<Circuit>,
     /// Whether it is the hidden group of messages with the same limits.
     pub is_hidden: bool,
-    /// The limit in whose line it stands, and what its next message takes of that.
+    /// The limit for which it waits, and the cost of its next message for the limit.
     pub home: Option<(Box<[u8]>, u64)>,
 }
 
-/// A group with what the messages say of it.
+/// A group with the counts from its messages.
 #[derive(Debug)]
 pub(super) struct NewGroup {
     pub(super) ix: GroupIx,
@@ -164,8 +164,8 @@ impl Builder {
                 can_give || !group.is_in_line(),
                 "a group is in the ready line but can give nothing",
             )?;
-            // A group with nothing to give and no pause is not checked again,
-            // whatever the snapshot says.
+            // A group without a message to deliver and without a pause is not checked
+            // again, even if the snapshot has a time for it.
             let wake = new
                 .part
                 .wake

@@ -11,14 +11,14 @@ use crate::named_limits::{LimitRule, MAX_PATTERNS};
 use crate::queue::rebuild::Checked;
 use crate::GroupIx;
 
-/// A limit as it is read from a snapshot.
+/// A limit of a snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct LimitPart {
     /// The rule that DQ.LIMIT gave this name.
     pub rule: Option<LimitRule>,
-    /// What began within each window of the rule in force.
+    /// The deliveries that began within each window of the rule in force.
     pub windows: Vec<RateWindow>,
-    /// Whether the first group of its line is in the ready line.
+    /// Whether the first group that waits for it is in the ready line.
     pub is_open: bool,
 }
 
@@ -46,8 +46,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds what a group, or the ungrouped messages (`None`), have used, and with the latter what
-    /// is common to all: the clock and the mean. It comes after its group.
+    /// Adds the usage of a group, or of the ungrouped messages (`None`), and with the latter the
+    /// state that is common to all: the clock and the mean. It comes after its group.
     ///
     /// Errors: groups do not take turns by that, or the group is missing.
     pub fn usage(
@@ -71,8 +71,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Checks that a message stands in the group that its limits demand, and counts it in
-    /// these if it runs.
+    /// Checks that a message is in the group that its limits demand, and counts it in the
+    /// limits if it runs.
     pub(super) fn limits_of(&mut self, message: &Message, is_running: bool) -> Checked {
         let limited = message.limited();
         let hidden = self.queue.groups.get(message.group);
@@ -98,7 +98,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Gives the limits what began within their windows, and puts groups in their lines.
+    /// Restores the deliveries within the windows of the limits, and the groups that wait for each.
     pub(super) fn enter_limits(&mut self, homes: Vec<(Position, Box<[u8]>, u64)>) -> Checked {
         let queue = &mut self.queue;
         for (key, name, cost) in homes {

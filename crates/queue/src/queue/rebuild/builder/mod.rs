@@ -103,8 +103,8 @@ impl Builder {
         self.salts.push((self.last_seq + 1, salt));
     }
 
-    /// Adds a consumer, known or only named by messages. Messages refer to it by
-    /// the number of consumers added before it.
+    /// Adds a consumer, with its record or only as named by messages. Messages refer to
+    /// it by the number of consumers added before it.
     pub fn consumer(&mut self, consumer: &[u8], known: Option<Known>) -> Checked {
         name(consumer)?;
         if let Some((last_seen, counts)) = known {
@@ -116,7 +116,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds the last delivery of a known consumer, which asked for it with a token.
+    /// Adds the last delivery of a listed consumer, which asked for it with a token.
     pub fn token(&mut self, consumer: &[u8], delivery: TokenDelivery) -> Checked {
         token(&delivery.token)?;
         let end = delivery.first.saturating_add(delivery.count);
@@ -148,7 +148,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Says what became of dead messages that were to go to another queue.
+    /// Sets the outcome of dead messages that were to go to another queue.
     ///
     /// Errors: that was said before, or says nothing.
     pub fn dead_letters(&mut self, letters: DeadLetters) -> Checked {

@@ -1,4 +1,4 @@
-//! Breakers: when they open and close, and who waits meanwhile.
+//! Breakers: the times at which they open and close, and the groups that wait meanwhile.
 
 mod probes;
 
@@ -48,7 +48,7 @@ fn opened(group: Option<&'static str>) -> Fixture {
     b
 }
 
-/// What the breaker does of the group `g`, or of the ungrouped messages.
+/// The state of the breaker of the group `g`, or of the ungrouped messages.
 fn breaker(b: &Fixture, group: Option<&str>) -> (&'static str, Option<Millis>) {
     let ix = group.map_or(Some(GroupIx::NONE), |name| {
         b.queue.groups.find(name.as_bytes())

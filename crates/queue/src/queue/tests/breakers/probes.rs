@@ -1,5 +1,5 @@
-//! A half-open breaker and its probe: what it lets out, and what closes or opens it
-//! again.
+//! A half-open breaker and its probe: the messages that it lets out, and the events that
+//! close or open it again.
 
 use super::{breaker, explain, fail, fetch_one, opened, settings, BOTH};
 use crate::message::state::State;
@@ -40,7 +40,7 @@ fn the_failure_of_the_probe_opens_the_breaker_for_twice_as_long_up_to_max() {
             b.wait(length);
             fail(&mut b, 1);
         }
-        // After it was closed, it begins again with OPEN.
+        // After the breaker was closed, its open time begins again with OPEN.
         b.wait(150);
         let probe = fetch_one(&mut b);
         b.ack(&[probe.1]);
@@ -121,7 +121,7 @@ fn messages_that_ran_before_it_opened_decide_nothing() {
             if let Some(probe) = probe {
                 assert!(b.take(1).is_empty());
                 b.ack(&[probe.1]);
-                // It is closed, so the next failure counts.
+                // The breaker is closed, so the next failure counts.
                 b.nack(&[old[5].1], NackKind::Backoff);
                 fail(&mut b, 1);
                 assert_eq!(breaker(&b, group).0, "open");
@@ -172,7 +172,7 @@ fn noack_gets_nothing_from_a_half_open_one_and_passes_over_it() {
         assert_eq!(got, [(other, 0)]);
         assert_eq!(b.take(9), [1], "a leased one is let out");
     }
-    // One that is open is no longer so, and no event has told of it yet.
+    // The open breaker is half-open now, and no event has told of it yet.
     let b = opened(Some("g"));
     let (mut late, at) = (b.queue.clone(), b.now + 50);
     assert!(!late.can_serve(&no_ack(None), at));

@@ -46,7 +46,7 @@ fn child(id: &'static str, of: &str) -> Send<'static> {
     child_of(named(id), of, OnFail::Hold)
 }
 
-/// What the last operations have told parents, in the order of the sets.
+/// The reports of the last operations to parents, in the order of the sets.
 fn news(b: &mut Fixture) -> Vec<News> {
     let told = b.queue.take_effects().told;
     let told = told.map(|told| told.children).unwrap_or_default();
@@ -67,7 +67,7 @@ fn count(b: &mut Fixture, news: Vec<News>, dies_later: bool) -> Done {
     b.queue.apply(&Op::Children(counted), moment).unwrap()
 }
 
-/// Counts at the parents what the last operations have told, as the server does.
+/// Counts the reports of the last operations at the parents, as the server does.
 fn tell(b: &mut Fixture) {
     loop {
         let news = news(b);
@@ -205,7 +205,7 @@ fn the_death_of_a_child_counts_with_go_and_is_the_end_of_its_parent_with_die() {
         );
         assert_eq!(counts(&b, p), [0, 0, 2, 0, 0]);
         assert_eq!(validate(&b.queue), Ok(()));
-        // Pending again, it waits for nobody.
+        // The message is pending again and waits for no child.
         b.apply(&Op::Redrive(Redrive::Oldest(9)));
         assert_eq!(b.state(p), Some(State::Ready));
         assert_eq!(validate(&b.queue), Ok(()));

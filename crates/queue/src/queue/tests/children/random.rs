@@ -19,17 +19,17 @@ use crate::queue::Queue;
 use crate::settings::{Clock, Settings};
 use crate::{Millis, Moment, Receipt, Seq};
 
-/// A child, as it was when it was last looked at.
+/// A child, in its state at the last check.
 #[derive(Debug, Clone)]
 struct Seen {
     set: Seq,
     id: &'static str,
     on_dead: OnFail,
-    /// `None` if it is gone.
+    /// `None` if the child is gone.
     state: Option<State>,
-    /// Whether what waits for the end of its run is a child of the same parent.
+    /// Whether the message that waits for the end of its run is a child of the same parent.
     runs_again: bool,
-    /// What it has counted.
+    /// The counts that the parent has of its children.
     counted: [i64; 5],
 }
 
@@ -38,11 +38,11 @@ struct World {
     now: Millis,
     seen: [BTreeMap<Seq, Seen>; 2],
     running: Vec<(usize, Receipt)>,
-    /// What the parents that wait must have counted.
+    /// The counts that the parents that wait must have.
     counts: BTreeMap<Seq, ChildCounts>,
 }
 
-/// What a child in this state counts.
+/// The counts of a child in this state.
 fn of_state(state: State, on_dead: OnFail) -> [i64; 5] {
     match state {
         State::Finished => [1, 0, 0, 0, 0],
@@ -75,8 +75,8 @@ impl World {
         }
     }
 
-    /// Applies an operation to a queue, compares what it tells with what has become of its
-    /// children, and counts that at their parents.
+    /// Applies an operation to a queue, compares its reports with the changes among its
+    /// children, and counts them at their parents.
     fn apply(&mut self, queue: usize, op: &Op) {
         let moment = Moment::at_ms(self.now);
         let replaced = self.replaced(queue, op);
@@ -123,7 +123,7 @@ impl World {
         self.apply(0, &Op::Children(Counted { from, of }));
     }
 
-    /// Children whose place another child of the same parent takes by this operation.
+    /// Children that this operation replaces by another child of the same parent.
     fn replaced(&self, queue: usize, op: &Op) -> Option<Seq> {
         let Op::Send(send) = op else {
             return None;
@@ -143,7 +143,7 @@ impl World {
         pending.then(|| message.children().map(|children| children.counts))
     }
 
-    /// What has become of the children of a queue since the last look, by their sets.
+    /// The changes among the children of a queue since the last call, by their sets.
     fn look(
         &mut self,
         queue: usize,
@@ -223,7 +223,7 @@ impl World {
         }
     }
 
-    /// Counts at a parent, if it waits. It waits no longer if it is to die.
+    /// Counts the changes at a parent, if it waits. It waits no longer if it is to die.
     fn count(&mut self, id: &[u8], delta: &Delta) {
         let seq = self.queues[0].find(id);
         if let Some(counts) = seq.and_then(|seq| self.counts.get_mut(&seq)) {
@@ -231,7 +231,7 @@ impl World {
         }
     }
 
-    /// Each parent that waits no longer has a reason.
+    /// Checks that each parent which waits no longer has a reason.
     fn check(&self) {
         for id in &IDS[..PARENTS.into()] {
             let Some(seq) = self.queues[0].find(id.as_bytes()) else {

@@ -17,18 +17,18 @@ fn a_child_counts_once_however_it_is_replaced() {
     sent(&mut b, child("a", "p"));
     sent(&mut b, replace(child("a", "p"), false));
     assert_eq!(counts(&b, p), [0; 5]);
-    // Another message takes its place.
+    // Another message replaces the child.
     sent(&mut b, replace(named("a"), false));
     assert_eq!(counts(&b, p), [0, 0, 0, 1, 0]);
     b.cancel("a");
     tell(&mut b);
-    // A dead one lives again.
+    // A dead child becomes pending again.
     kill(&mut b, child("b", "p"));
     tell(&mut b);
     assert_eq!(counts(&b, p), [0, 0, 1, 1, 1]);
     sent(&mut b, replace(child("b", "p"), false));
     assert_eq!(counts(&b, p), [0, 0, 0, 1, 0]);
-    // One that runs again has not ended.
+    // A child that runs again has not ended.
     let (_, receipt) = b.fetch(Fetch::one())[0];
     let again = Op::Send(replace(child("b", "p"), true));
     b.apply(&again);
@@ -37,7 +37,7 @@ fn a_child_counts_once_however_it_is_replaced() {
     assert_eq!(counts(&b, p), [0, 0, 0, 1, 0]);
     finish(&mut b);
     assert_eq!(counts(&b, p), [1, 0, 0, 1, 0]);
-    // One that runs again for nobody has.
+    // A message without a parent has ended when it runs again.
     sent(&mut b, child("c", "p"));
     let (_, receipt) = b.fetch(Fetch::one())[0];
     b.apply(&Op::Send(replace(named("c"), true)));

@@ -84,7 +84,8 @@ impl Step {
                 let mut choices = Choices::default();
                 choices.change_rare(|known| *known = rare);
                 // A message that is no child could be sent with RERUN while a child of the same id
-                // runs. How that run ends could not be seen afterwards, so only children are.
+                // runs. How that run ends could not be seen afterwards, so only children are sent
+                // so.
                 let rerun = *rerun && choices.parent().is_some();
                 let send = Send {
                     id: Some(IDS[usize::from(*id)].as_bytes().into()),

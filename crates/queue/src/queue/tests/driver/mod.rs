@@ -1,5 +1,5 @@
-//! Applies the same operations to the queue and to the model, and compares
-//! everything that a client can see of them.
+//! Applies the same operations to the queue and to the model, and compares all state that
+//! a client can see.
 
 mod runs;
 mod seen;
@@ -41,7 +41,7 @@ impl Pair {
         }
     }
 
-    /// Moves both to time `now` and compares what that did.
+    /// Moves the queue and the model to time `now` and compares the results.
     pub fn advance(&mut self, now: Millis) {
         self.now = now;
         let (done, expected) = match self.queue.clock() {
@@ -64,7 +64,7 @@ impl Pair {
         assert_eq!(done, expected, "what time has done by {now}");
     }
 
-    /// Applies one operation to both and compares the results.
+    /// Applies one operation to the queue and the model, and compares the results.
     pub fn apply(&mut self, op: &Op) {
         let moment = Moment::at_ms(self.now);
         let done = perform(&mut self.queue, op, moment);
@@ -87,7 +87,7 @@ impl Pair {
             let view = self.queue.view_delivered(delivered, self.now);
             let known = self.model.msgs.iter().find(|m| m.seq == delivered.seq);
             let Some(group) = known.map(|m| m.group) else {
-                // The same FETCH has sent it, because an ACK of it ended a run.
+                // The same FETCH has sent the message, because an ACK of it ended a run.
                 continue;
             };
             let expected = group.map(|number| &*self.model.groups[number].name);
@@ -96,8 +96,8 @@ impl Pair {
         }
     }
 
-    /// Applies a step to both and compares them. Some purged messages are freed
-    /// before; that must not be visible.
+    /// Applies a step to the queue and the model, and compares them. Some purged messages
+    /// are freed before; that must not be visible.
     pub fn step(&mut self, step: &Step) {
         self.queue.free_garbage((self.now % 3) as usize);
         self.advance(self.now + step.wait);
@@ -107,8 +107,8 @@ impl Pair {
         self.compare();
     }
 
-    /// Sets the clock of both back by `by` ms, and lets their leases last until `spare`
-    /// ms from then on.
+    /// Sets the clock of the queue and of the model back by `by` ms, and lets their
+    /// leases last until `spare` ms from then on.
     pub fn set_back(&mut self, by: Millis, spare: Millis) {
         self.now -= by;
         let before = Before {
@@ -232,7 +232,7 @@ impl Pair {
         assert!(wake <= next, "wakes at {wake}, must at {next}");
     }
 
-    /// PEEK must tell what a FETCH would give.
+    /// PEEK must return the messages that a FETCH would give.
     fn compare_peek(&self) {
         let mut model = self.model.clone();
         let fetch = Op::fetch(Fetch {

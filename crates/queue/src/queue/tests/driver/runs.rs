@@ -1,4 +1,4 @@
-//! Runs of a plan: in one go, with events in slices, and behind with them.
+//! Runs of a plan: in one call, with events in slices, and with events that are processed late.
 
 use super::seen::assert_same;
 use super::{perform, told, Pair};
@@ -77,8 +77,8 @@ fn advance_in_slices(queue: &mut Queue, from: Millis, to: Millis, most: u64) {
     }
 }
 
-/// Applies all steps to a queue that processes due events in one call, and to one
-/// that does so a few at a time. Both must stay equal.
+/// Applies all steps to a queue that processes due events in one call, and to one that
+/// processes a few at a time. Both must stay equal.
 pub fn run_in_slices(plan: &Plan, most: u64) {
     let mut pair = Pair::new(&plan.options, false);
     let mut sliced = pair.queue.clone();
@@ -113,9 +113,9 @@ pub fn run_lagging(plan: &Plan, most: u64) {
     for step in &plan.steps {
         pair.advance(pair.now + step.wait);
         lagging.advance(pair.now, most);
-        // Skip what depends on how much was processed: a message that a schedule
-        // has not sent yet cannot be delivered, and a command on all messages of a
-        // state takes them as they are at that moment.
+        // Skips operations that depend on how much was processed: a message that a
+        // schedule has not sent yet cannot be delivered, and a command on all messages of
+        // a state takes them as they are at that moment.
         let is_of_many = matches!(
             step.op,
             RandomOp::Schedule { .. }
@@ -128,11 +128,11 @@ pub fn run_lagging(plan: &Plan, most: u64) {
         }
         let mut op = step.op.clone();
         if let RandomOp::Send(_, new_message) = &mut op {
-            // A group that lost its position by an expiry that is not processed yet
-            // may keep it if something changes the group meanwhile. So no message
-            // expires here.
+            // A group that lost its position by an expiry that is not processed yet may
+            // keep it if an operation changes the group meanwhile. So no message expires
+            // here.
             new_message.choices.ttl = None;
-            // Nor is anything held: what is released late comes late.
+            // No message is held either, because messages that are released late come late.
             new_message.choices.change_rare(|rare| {
                 rare.expire_at = None;
                 rare.batching = None;
@@ -147,7 +147,7 @@ pub fn run_lagging(plan: &Plan, most: u64) {
         let op = op.resolve(&pair.model);
         let moment = Moment::at_ms(pair.now);
         let _ = lagging.apply(&Op::Tick, moment);
-        // PEEK changes nothing: it does not see what expiries would change in the line.
+        // PEEK changes nothing: it does not see the changes that expiries would make in the line.
         if !lagging.has_overdue_expiry(pair.now) {
             let peeked = lagging.peek(100, pair.now);
             assert_eq!(peeked, pair.queue.peek(100, pair.now), "what comes next");
@@ -162,9 +162,9 @@ pub fn run_lagging(plan: &Plan, most: u64) {
     assert_same(&pair.queue, &lagging, pair.now);
 }
 
-/// Sends all messages, then fetches from a queue that has processed all due events
-/// and from one that has processed only `most` of them before each FETCH. Both must
-/// give the same deliveries, and must be equal at the end.
+/// Sends all messages, then fetches from a queue that has processed all due events and
+/// from a queue that has processed only `most` of them before each FETCH. Both must give
+/// the same deliveries, and must be equal at the end.
 pub fn run_burst(letters: &[NewMessage], fetches: &[(u64, Millis)], most: u64) {
     let mut pair = Pair::new(&Changes::default(), false);
     pair.advance(pair.now);

@@ -1,4 +1,4 @@
-//! What a client can see of a queue, and of its model.
+//! The state that a client can see of a queue, and of its model.
 
 use crate::message::after::Counts;
 use crate::message::errors::FailedAttempt;
@@ -11,7 +11,7 @@ use crate::queue::tests::model::{Model, Msg};
 use crate::queue::Queue;
 use crate::{Millis, Receipt, Seq, NEVER};
 
-/// What a client can see of one message.
+/// The fields that a client can see of one message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     seq: Seq,
@@ -33,7 +33,8 @@ pub struct Seen {
     reason: Option<Reason>,
     batch: Option<Vec<u8>>,
     after: Option<(Vec<u8>, Counts)>,
-    /// Payload bytes of what waits for the end of its run, and since when.
+    /// Payload bytes of the message that waits for the end of its run, and the time since when it
+    /// waits.
     rerun: Option<(usize, Millis)>,
     parked_since: Option<Millis>,
     signal: Option<Vec<u8>>,
@@ -144,7 +145,7 @@ pub fn listed(queue: &Queue, state: State, reverse: bool, now: Millis) -> Vec<Se
     }
 }
 
-/// Checks that no client can tell two queues apart.
+/// Checks that two queues look the same to clients.
 pub fn assert_same(left: &Queue, right: &Queue, now: Millis) {
     assert_eq!(all_seen(left, now), all_seen(right, now));
     assert_eq!(left.totals(), right.totals());

@@ -362,7 +362,7 @@ fn a_failed_message_that_is_due_again_waits_for_its_own_limits() {
     let got = f.most(1);
     f.nack(&[got[0].1], NackKind::Delay(10));
     f.wait(10);
-    // The group stood in the line of b, which has room for one.
+    // The group waited for the limit b, which has room for one.
     let mut given = seqs(&f.most(9));
     given.sort_unstable();
     assert_eq!(given, [failed, other]);

@@ -1,5 +1,6 @@
-//! Random operations with limits: no delivery exceeds one, nothing waits that could go, and
-//! the queue equals the one that is rebuilt from its parts after each step.
+//! Random operations with limits: no delivery exceeds a limit, no message waits that could
+//! be delivered, and the queue equals the one that is rebuilt from its parts after each
+//! step.
 
 use std::collections::BTreeMap;
 
@@ -49,12 +50,13 @@ fn step(costs: u64) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What an observer knows of one name.
+/// The facts that an observer knows about one name.
 #[derive(Debug, Clone, Default)]
 struct Seen {
-    /// What began within windows of the rules, as far as those in force must know it.
+    /// The deliveries that began within windows of the rules, as far as those in force must know
+    /// them.
     began: Vec<(Millis, u64)>,
-    /// All that ever began.
+    /// All deliveries that ever began.
     ever: Vec<(Millis, u64)>,
     running: u64,
 }
@@ -65,7 +67,7 @@ struct World {
     rules: BTreeMap<String, LimitRule>,
     seen: BTreeMap<String, Seen>,
     running: Vec<(Receipt, Seq)>,
-    /// Whether all messages cost 1 and no ack says anything else.
+    /// Whether all messages cost 1 and no ack sets another cost.
     plain: bool,
 }
 
@@ -122,7 +124,7 @@ impl World {
             .collect()
     }
 
-    /// Whatever ran and does so no longer is not counted as running.
+    /// Messages that no longer run are not counted as running.
     fn note_ends(&mut self, before: Vec<(Receipt, Vec<String>)>) {
         for (receipt, names) in before {
             if !self.queue.is_running(receipt) {
@@ -141,12 +143,12 @@ impl World {
         self.queue.advance(self.now, most);
         self.note_ends(leases);
         validate(&self.queue).unwrap();
-        // What consumers can see is processed before any operation.
+        // Events that consumers can see are processed before any operation.
         self.apply(&Op::Tick);
     }
 
-    /// Whether messages are due that were not promoted: a group waits for the limits of the first
-    /// of its messages that was.
+    /// Whether messages are due that were not promoted. A group waits for the limits of its first
+    /// promoted message.
     fn is_behind(&self) -> bool {
         let promotion = self.queue.waiting.next_promotion();
         promotion.is_some_and(|(due, _)| due <= self.now)
@@ -164,7 +166,7 @@ impl World {
         let peeked = self.queue.peek(1, self.now);
         let was_behind = self.is_behind();
         let (no_ack, of_all) = (fetch.no_ack, fetch.group.is_none());
-        // What is delivered without a lease is gone afterwards.
+        // A message that is delivered without a lease is gone afterwards.
         let before = self.queue.clone();
         let Done::Fetched(given) = self.apply(&Op::fetch(fetch)) else {
             panic!("no deliveries")
@@ -214,7 +216,7 @@ impl World {
         }
     }
 
-    /// A FETCH has taken all that it could, so a limit holds up whatever else is due.
+    /// A FETCH has taken all that it could, so a limit holds up all other due messages.
     fn check_nothing_could_go(&self) {
         if !self.plain || self.is_behind() || self.queue.is_paused(self.now) {
             return;
@@ -249,8 +251,8 @@ impl World {
         let of = RULES[usize::from(of)];
         let before: Vec<Option<LimitRule>> = NAMES.map(|name| self.rule_of(name).cloned()).into();
         let rule = rule(concurrency, &rates);
-        // A delivery in the millisecond of a DQ.LIMIT, but before it, cannot be told from one that
-        // the limit has counted, when COST corrects it.
+        // A delivery in the millisecond of a DQ.LIMIT, but before it, cannot be distinguished from
+        // one that the limit has counted, when COST corrects it.
         self.now += 1;
         self.apply(&set(of, rule.clone()));
         match rule.is_open() {
@@ -263,8 +265,8 @@ impl World {
             if before == after {
                 continue;
             }
-            // Only the longest window of the rule before is known, and a rule without any
-            // forgets it.
+            // Only the longest window of the previous rule is kept, and a rule without
+            // windows drops it.
             let known = before.iter().flat_map(|rule| &rule.rates);
             let known = known.map(|rate| rate.per).max().unwrap_or(0);
             let keeps = after.is_some_and(|rule| !rule.rates.is_empty());

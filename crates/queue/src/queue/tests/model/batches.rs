@@ -1,4 +1,4 @@
-//! Model of named batches: all is counted anew for every question.
+//! Model of named batches: all counts are made anew for every call.
 
 use super::Model;
 use crate::message::after::{After, Counts, OnFail};
@@ -6,7 +6,7 @@ use crate::message::state::{Reason, StoredState};
 use crate::message::Choices;
 use crate::{Error, Seq};
 
-/// A message that is held no longer, and what becomes of it.
+/// A message that is held no longer, and its next state.
 #[derive(Debug, Clone)]
 pub struct Going {
     pub seq: Seq,
@@ -54,7 +54,7 @@ impl Model {
         held.collect()
     }
 
-    /// All names of batches of messages that are there.
+    /// All names of batches of existing messages.
     fn batch_names(&self) -> Vec<Vec<u8>> {
         let own = self.msgs.iter().filter_map(|m| batch_of(&m.choices));
         let waited_for = self.msgs.iter().filter_map(|m| after_of(&m.choices));
@@ -161,7 +161,7 @@ impl Model {
         }
     }
 
-    /// Releases what is held no longer, and closes batches.
+    /// Releases the messages that are held no longer, and closes batches.
     pub(super) fn settle_batches(&mut self) {
         loop {
             for name in self.batch_names() {

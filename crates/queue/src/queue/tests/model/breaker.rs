@@ -12,7 +12,7 @@ pub struct Breaker {
     pub failures: Vec<Millis>,
     /// When it becomes half-open, if it is open.
     pub until: Option<Millis>,
-    /// For how long it was open the last time.
+    /// How long the breaker was open the last time.
     pub length: Millis,
     pub half_open: bool,
     /// The message that was let out while it is half-open.

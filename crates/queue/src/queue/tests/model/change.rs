@@ -23,8 +23,8 @@ impl Model {
         Some(state)
     }
 
-    /// A dead message stops holding its group when it is redriven, replaced, cancelled
-    /// or purged.
+    /// Ends the hold of a dead message, when it is redriven, replaced, cancelled or
+    /// purged.
     pub(super) fn unhold(&mut self, seq: Seq) {
         for group in &mut self.groups {
             group.held_by.retain(|held| *held != seq);

@@ -12,7 +12,7 @@ struct Round<'a> {
     floor: Receipt,
     given: Vec<Delivered>,
     bytes: u64,
-    /// Whether MAXBYTES has ended it.
+    /// Whether MAXBYTES has ended the FETCH.
     over: bool,
 }
 
@@ -52,7 +52,8 @@ impl Model {
         self.line_up(self.ticket);
         self.send_reruns(self.ticket);
         self.settle_batches();
-        // A group keeps the head with which it has joined the line, whatever is released now.
+        // A group keeps the head with which it has joined the line, even if messages are released
+        // now.
         self.ticket += 1;
         let repeated = self.repeated(fetch);
         if !repeated.is_empty() {
@@ -74,7 +75,7 @@ impl Model {
         given
     }
 
-    /// What still runs of the last delivery of a consumer, if it repeats its token.
+    /// The messages that still run of the last delivery of a consumer, if it repeats its token.
     fn repeated(&mut self, fetch: &Fetch) -> Vec<Delivered> {
         let asked = (fetch.consumer.as_deref(), fetch.token.as_deref());
         let is_it = |(name, token, _): &&(Vec<u8>, Vec<u8>, Vec<Receipt>)| {
@@ -118,7 +119,7 @@ impl Model {
         while !round.over {
             let wanted = self.wanted(&round);
             if wanted == 0 {
-                // A FETCH that is full comes to no other entry, so it ends no turn.
+                // A full FETCH does not go on to another entry, so it ends no turn.
                 break;
             }
             let first = self.first_in_line(fetch.no_ack);
@@ -138,7 +139,7 @@ impl Model {
         left.min(self.allowance(round.fetch.no_ack))
     }
 
-    /// Lets an entry give a batch, and moves it to the end if its turn is over.
+    /// Lets an entry deliver a batch, and moves it to the end if its turn is over.
     /// Returns how many messages it gave.
     fn take_turn(&mut self, at: usize, most: u64, round: &mut Round) -> u64 {
         let who = self.line[at].who;
@@ -148,7 +149,7 @@ impl Model {
         if self.line[at].turn >= weight {
             self.line.remove(at);
         }
-        // Each entry goes to the end by itself, after those that went before it.
+        // Each entry goes to the end separately, after those that went before it.
         self.ticket += 1;
         self.line_up(self.ticket);
         n

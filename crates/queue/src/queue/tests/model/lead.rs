@@ -63,7 +63,7 @@ impl Model {
                 while next <= now {
                     next += schedule.period;
                 }
-                // A paused one that will never fire again keeps the time that it had.
+                // A paused schedule that will never fire again keeps the time that it had.
                 let is_over = schedule.limits.until.is_some_and(|until| next > until);
                 if !(schedule.paused && is_over) {
                     schedule.next_at = next;

@@ -1,4 +1,4 @@
-//! Model of the ready line: which groups can give, what they give, and in which
+//! Model of the ready line: the groups that can deliver, their next messages, and their
 //! order.
 
 use std::cmp::Ordering;
@@ -34,8 +34,7 @@ impl Model {
         self.next_of_group(number)
     }
 
-    /// The message that comes next in a group, leaving aside pauses, holds and
-    /// limits.
+    /// The message that comes next in a group, regardless of pauses, holds and limits.
     pub fn next_of_group(&self, number: usize) -> Option<&Msg> {
         let mine = || self.msgs.iter().filter(move |m| m.group == Some(number));
         let block = self.settings.on_retry == OnRetry::Block;
@@ -94,7 +93,7 @@ impl Model {
             };
             let now = self.now;
             match self.line.iter_mut().find(|s| s.who == who) {
-                // What else happens in the same moment may change the head.
+                // Another event of the same moment may change the head.
                 Some(stand) if (stand.time, stand.ticket) == (now, ticket) => stand.head = head,
                 Some(_) => {}
                 None => self.line.push(Position {

@@ -77,9 +77,9 @@ pub struct Msg {
     pub backs_off: bool,
     pub ended_at: Millis,
     pub reason: Option<Reason>,
-    /// The messages of the batch that it waited for, when it was held no longer.
+    /// The counts of the batch that it waited for, from the end of its wait.
     pub after_counts: Counts,
-    /// What waits for the end of its run.
+    /// The message that waits for the end of its run.
     pub rerun: Option<Rerun>,
     /// Since when it is parked. Its `due` is then the end of that.
     pub parked_at: Option<Millis>,
@@ -115,7 +115,7 @@ impl Msg {
 pub struct Group {
     pub name: Vec<u8>,
     pub paused_until: Option<Millis>,
-    /// The dead messages that hold it.
+    /// The dead messages that hold the group.
     pub held_by: Vec<Seq>,
     pub weight: u64,
     pub concurrency: u64,
@@ -133,16 +133,16 @@ pub type Listed = (Vec<u8>, GroupState, (u64, u64), Option<Seq>);
 #[derive(Debug, Clone)]
 pub struct Position {
     pub who: Option<usize>,
-    /// The priority of the line it is in.
+    /// The priority of its part of the ready line.
     pub priority: i8,
-    /// When it joined that line.
+    /// When it joined the ready line.
     pub time: Millis,
     /// The number of the command, or of the step of a command, by which it joined;
     /// 0 if a due time came.
     pub ticket: u64,
     /// The message that it would have given at the end of that moment.
     pub head: Seq,
-    /// How many messages it has given in its present turn.
+    /// How many messages it has delivered in its present turn.
     pub turn: u64,
 }
 
@@ -189,7 +189,7 @@ pub struct Model {
     /// Ids of finished and cancelled messages whose records are gone, and when the
     /// messages ended.
     pub ended_ids: Vec<(Vec<u8>, Millis)>,
-    /// In the order of their creation.
+    /// The schedules in the order of their creation.
     pub schedules: Vec<Schedule>,
     /// Whether the schedules that the present operation passes are left out.
     pub skips_fires: bool,
@@ -202,12 +202,12 @@ pub struct Model {
     pub tokens: Vec<(Vec<u8>, Vec<u8>, Vec<Receipt>)>,
     /// Finished and cancelled messages of each batch since it was opened.
     pub ended_of_batches: Vec<(Vec<u8>, Counts)>,
-    /// Messages that are held no longer, while an operation goes on.
+    /// Messages that are held no longer, during an operation.
     pub going: VecDeque<Going>,
     /// The batch of the message that an ACKSEND has finished, until the others are
     /// sent.
     pub kept_open: Option<Vec<u8>>,
-    /// What is sent before an operation or an event ends.
+    /// The messages that are sent before an operation or an event ends.
     pub reruns: Vec<Rerun>,
 }
 
@@ -309,7 +309,7 @@ impl Model {
                 Ok(Done::Flag(self.pause_schedule(name, *paused)))
             }
             Op::AckCost { receipts, .. } => Ok(Done::Count(self.ack(receipts))),
-            // They have tests of their own.
+            // These operations have tests of their own.
             Op::Limit { .. } | Op::CatchUp { .. } | Op::Moved(_) | Op::Children(_) => {
                 unreachable!("not modelled")
             }

@@ -6,8 +6,8 @@ use crate::message::state::StoredState;
 use crate::{Millis, Receipt, Seq, NEVER};
 
 impl Model {
-    /// Parks a message, or leaves it due if a signal has come that its delivery has not
-    /// got.
+    /// Parks a message, or leaves it due if a signal has come that was not part of its
+    /// delivery.
     pub(super) fn park_after(&mut self, seq: Seq, receipt: Receipt, park: Park) -> bool {
         let m = self.msg_mut(seq);
         if m.signal
@@ -64,7 +64,7 @@ impl Model {
         true
     }
 
-    /// When the wait of a parked message ends by itself.
+    /// When the limited wait of a parked message ends.
     pub(super) fn park_end(&self, seq: Seq) -> Option<Millis> {
         let m = self.msg(seq);
         m.parked_at.and(Some(m.due)).filter(|at| *at != NEVER)

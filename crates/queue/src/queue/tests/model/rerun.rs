@@ -5,15 +5,15 @@ use crate::message::state::StoredState;
 use crate::op::{Done, Send, Sent};
 use crate::{Error, Millis, Seq};
 
-/// What waits for the end of a run.
+/// A message that waits for the end of a run.
 #[derive(Debug, Clone)]
 pub struct Rerun {
     pub send: Send<'static>,
-    /// When the first of the sends was done that replaced each other meanwhile.
+    /// When the first of the sends that replaced each other meanwhile was done.
     pub first_at: Millis,
 }
 
-/// A copy that borrows nothing. The tests have a few payloads of one byte value.
+/// An owned copy of a send. The tests have a few payloads of one byte value.
 fn owned(send: &Send) -> Send<'static> {
     const BYTES: [u8; 64] = [b'x'; 64];
     let payloads = send.payloads.iter();
@@ -70,7 +70,7 @@ impl Model {
         true
     }
 
-    /// A message that comes back takes what waits for it.
+    /// A message that comes back takes the content of the message that waits for it.
     pub(super) fn retry_with_rerun(&mut self, seq: Seq) {
         let m = self.msg_mut(seq);
         let Some(Rerun { send, .. }) = m.rerun.take() else {

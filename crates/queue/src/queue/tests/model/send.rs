@@ -10,7 +10,7 @@ use crate::op::{AckSend, Done, DueTime, Send, Sent};
 use crate::{Error, Millis, Seq, NEVER};
 
 impl Model {
-    /// Acks and sends, or does nothing where that is refused.
+    /// Acks and sends, or does nothing if the command is refused.
     pub(super) fn ack_send(&mut self, op: &AckSend) -> Result<Done, Error> {
         if op.receipt.is_some_and(|r| self.running(r).is_none()) {
             return Ok(Done::AckSent(None));
@@ -92,13 +92,13 @@ impl Model {
             self.msgs.retain(|m| m.seq != replaced);
             self.unhold(replaced);
             // The group is without the replaced message for a moment, and may lose its
-            // position by that, or give what a dead one held.
+            // position by that, or deliver a message that a dead one held.
             self.line_up(self.ticket);
         }
         Ok(self.put(send, first_sent_at))
     }
 
-    /// Sends what is neither taken nor refused.
+    /// Sends a message whose id is not taken and which is not refused.
     pub(super) fn put(&mut self, send: &Send, first_sent_at: Millis) -> Done {
         if let Some(salt) = send.new_salt {
             // Ids of earlier messages are stored in full, so they do not change.

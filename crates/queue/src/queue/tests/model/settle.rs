@@ -8,21 +8,21 @@ use crate::op::{NackKind, NackPause, Paused};
 use crate::settings::{Backoff, OnDead};
 use crate::{Error, Millis, Receipt, Seq};
 
-/// How a message comes back from a delivery.
+/// The way in which a message comes back from a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Back {
     /// Counted as a failure. Waits this many ms; `None` after a lease timeout,
     /// without a wait.
     Failed(Option<Millis>),
-    /// As many of its leases as MAXTIMEOUTS allows were lost.
+    /// The message's leases were lost as often as MAXTIMEOUTS allows.
     Worn,
-    /// Not counted, as if it had not been delivered.
+    /// The delivery is not counted, as if it had not happened.
     Uncounted,
     /// Not counted, and delayed for this many ms.
     Snoozed(Millis),
     /// Not counted, and waits for a signal.
     Parked(Park),
-    /// Rejected: it dies.
+    /// The message is rejected: it dies.
     Rejected,
 }
 
@@ -284,7 +284,7 @@ impl Model {
                 m.due_at = m.due;
             }
         }
-        // One that comes back uncounted is due later if its clock was set back meanwhile.
+        // A message that comes back uncounted is due later if its clock was set back meanwhile.
         m.stored = match m.due > now {
             false => StoredState::Due,
             true if m.failures > 0 && !m.snoozed => StoredState::Retry,

@@ -64,8 +64,8 @@ impl Model {
         self.ticked
     }
 
-    /// No timer serves a MANUAL queue, so an operation also processes what it has
-    /// made due.
+    /// No timer serves a MANUAL queue, so an operation also processes the events that it
+    /// has made due.
     pub(super) fn finish_manually(&mut self) {
         self.prune_counts();
         self.line_up(self.ticket);

@@ -1,4 +1,4 @@
-//! The operation that a random operation stands for, in the queue as it is then.
+//! The operation that a random operation stands for, in the state of the queue at that time.
 
 use std::borrow::Cow;
 
@@ -46,7 +46,7 @@ fn ids(names: &[Name], model: &Model) -> Vec<Cow<'static, [u8]>> {
     names.iter().map(|name| id(*name, model)).collect()
 }
 
-/// The numbers of the messages at these places in the queue, and one that nobody has.
+/// The numbers of the messages at these places in the queue, and one that no message has.
 fn seqs(at: &[u8], model: &Model) -> Vec<Seq> {
     let there = |at: &u8| Some(model.msgs.get(usize::from(*at))?.seq);
     let mut seqs: Vec<Seq> = at.iter().filter_map(there).collect();

@@ -16,10 +16,10 @@ use crate::Millis;
 /// Names a message.
 #[derive(Debug, Clone, Copy)]
 pub enum Name {
-    /// By one of the ids that tests give.
+    /// The id is one of those that tests give.
     Given(u8),
-    /// By the index of the message in the queue (modulo their number), if there is
-    /// one.
+    /// The id is that of the message with this index in the queue (modulo their number),
+    /// if there is one.
     At(u8),
 }
 
@@ -77,13 +77,13 @@ pub enum RandomOp {
     Signal(Name, u8),
     Redrive(u64),
     RedriveIds(Vec<Name>),
-    /// What a search does with the messages that it has found in a state: with this
+    /// The action of a search on the messages that it has found in a state: with this
     /// many, without the last or, if the flag is set, the first.
     Find(State, FindAct, u8, bool),
     Purge(Option<State>, Option<u8>),
     /// A slice of a purge: these messages.
     Remove(Vec<u8>),
-    /// A slice of a purge: what holds this group, or the ids that are taken.
+    /// A slice of a purge: the holds of this group, or the taken ids.
     Free(Option<u8>),
     Pause(Option<u8>, Option<Millis>),
     Resume(Option<u8>),
@@ -94,7 +94,7 @@ pub enum RandomOp {
         period: Millis,
         start: Option<Millis>,
         overlap: Overlap,
-        /// Its end is given in ms after the start of the test.
+        /// The end of the schedule is given in ms after the start of the test.
         limits: Limits,
         new_message: NewMessage,
     },

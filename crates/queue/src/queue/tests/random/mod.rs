@@ -47,7 +47,7 @@ fn rare(batching: Box<Batching>) -> Box<RareChoices> {
     })
 }
 
-/// Small numbers, and integers that one double stands for.
+/// Small numbers, and integers that share one double.
 fn score() -> impl Strategy<Value = Score> {
     let large = (-1i128..3).prop_map(|n| (1 << 60) + n);
     prop_oneof![3 => (-2..3i128).boxed(), 1 => large.boxed()]
@@ -186,8 +186,8 @@ fn nack() -> impl Strategy<Value = RandomOp> {
 }
 
 fn rate() -> impl Strategy<Value = Rate> {
-    // All rates have the same window. How long deliveries are remembered for a
-    // longer window that may be set later is not promised.
+    // All rates have the same window. There is no promise about how long deliveries are
+    // remembered for a longer window that may be set later.
     (1..4u64).prop_map(|count| Rate { count, per: 20 })
 }
 
@@ -373,9 +373,9 @@ pub fn burst() -> impl Strategy<Value = Vec<NewMessage>> {
     let new_message = (new_message(), 8..=10u64).prop_map(|(new_message, ms)| NewMessage {
         id: None,
         due: When::After(ms),
-        // Leases last, because only the order of what becomes due together is
-        // tested. No message expires either: a group may keep the position that it
-        // owes to an expired message that is not moved to dead yet.
+        // Leases last, because only the order of messages that become due together is
+        // tested. No message expires either: a group may keep the position that it owes
+        // to an expired message that is not moved to dead yet.
         choices: Choices {
             lease: None,
             ttl: None,
