@@ -15,10 +15,10 @@ use super::commit::{
 };
 use super::{clock, errors, wakeups};
 
-/// What came of each message or signal.
+/// The outcome of each message or signal.
 pub type Ids = Vec<Made>;
 
-/// What came of a message or of a signal.
+/// The outcome of a message or of a signal.
 #[derive(Clone)]
 pub enum Made {
     /// The message was sent, and has this id.
@@ -29,20 +29,22 @@ pub enum Made {
     Signaled(bool),
 }
 
-/// What happens to one queue.
+/// The parts of the command that concern one queue.
 struct Part<'a> {
     key: Name<'a>,
     op: Op<'a>,
-    /// Which of all messages it sends, in order, and behind them which signals.
+    /// The numbers of the messages that it sends among all messages, in order, and behind them
+    /// those of its signals.
     numbers: Vec<usize>,
-    /// How the change has begun; `None` before that was done, and for a queue that does not exist.
+    /// The beginning of the change; `None` before that was done, and for a queue that does not
+    /// exist.
     begun: Option<Begun>,
 }
 
-/// Acks and sends, if all of that can be done. `dest` finds a key by its word. Returns `None` if the
+/// Acks and sends, if all parts can be done. `dest` finds a key by its word. Returns `None` if the
 /// receipt is stale, and then nothing was done.
 ///
-/// Errors: a key holds another type, or a queue is full. Nothing was done then.
+/// Errors: a key holds another type, or a queue is full. In that case no part was done.
 pub fn run<'a>(
     ctx: &mut Context,
     key: Name<'a>,
@@ -57,7 +59,7 @@ pub fn run<'a>(
     let mut parts = parts(key, request, dest);
     let moment = clock::now();
     let verdict = match parts.as_mut_slice() {
-        // No other queue must agree, so this one is opened once, for the check and the change.
+        // No other queue is involved, so this one is opened once, for the check and the change.
         [part] => change(ctx, part.key, |slot| part.run_alone(slot, moment, &mut ids))?,
         parts => run_together(ctx, parts, moment, &mut ids)?,
     };
@@ -77,7 +79,7 @@ fn run_together(
     moment: Moment,
     ids: &mut Ids,
 ) -> Result<Result<bool, Error>, WrongType> {
-    // This also removes keys that have expired, so that nothing else runs from here on.
+    // This also removes keys that have expired, so that no other code runs from here on.
     for part in &*parts {
         ctx.open_read(part.key)?;
     }
@@ -168,7 +170,7 @@ fn parts<'a>(
 }
 
 impl Part<'_> {
-    /// Does this part, if nothing else is to be done. Returns whether it was done.
+    /// Does this part, if the command has only this part. Returns whether it was done.
     fn run_alone(
         &mut self,
         slot: &mut Slot<'_>,
@@ -185,8 +187,8 @@ impl Part<'_> {
         }
     }
 
-    /// Processes due events, and then tells whether the part can be done: false if the receipt is
-    /// stale.
+    /// Processes due events, and then returns whether the part can be done: false if the receipt
+    /// is stale.
     fn prepare(&mut self, slot: &mut Slot<'_>, moment: Moment) -> Result<bool, Error> {
         let Op::AckSend(op) = &self.op else {
             return Ok(true);
@@ -235,7 +237,7 @@ impl Part<'_> {
         done.unwrap_or_default()
     }
 
-    /// Replicates what the change has begun with, and does nothing else.
+    /// Replicates only the beginning of the change.
     fn refuse(&self, slot: &mut Slot<'_>) {
         if let Some(begun) = self.begun.filter(|begun| !begun.before.is_nothing()) {
             // A Tick is never refused.
@@ -243,7 +245,8 @@ impl Part<'_> {
         }
     }
 
-    /// Whether all its messages are sent only if their groups have messages, or it has none.
+    /// Whether the part has no messages, or all of them are sent only if their groups have
+    /// messages.
     fn needs_groups(&self) -> bool {
         matches!(&self.op, Op::AckSend(op) if op.sends.iter().all(|send| send.if_group))
     }

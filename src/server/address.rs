@@ -1,4 +1,4 @@
-//! Where a queue lies.
+//! The address of a queue.
 
 use std::rc::Rc;
 

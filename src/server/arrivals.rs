@@ -1,4 +1,5 @@
-//! What the log says of queues that have arrived with a clock that is ahead of this server's.
+//! The lines of the log about queues that have arrived with a clock that is ahead of this
+//! server's.
 //!
 //! One arrival gives one line. So does the load of many queues at once.
 
@@ -9,18 +10,18 @@ use crate::redis::{warn, Name};
 use dq_queue::quote::quote;
 use dq_queue::Millis;
 
-/// A lead in ms that is worth a line in the log although it melts away. The clocks of two machines
-/// always differ a little.
+/// A lead in ms from which on a line is logged, although the lead shrinks. The clocks of two
+/// machines always differ a little.
 const LEAST: Millis = 1000;
 
-/// What has arrived since the last line.
+/// The queues that have arrived since the last line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Arrived {
     /// The number of queues whose lead was cut.
     cut: u64,
     /// The number of queues whose clocks go at half speed.
     slowed: u64,
-    /// The largest lead of both, in ms.
+    /// The largest lead of all these queues, in ms.
     lead: Millis,
     /// The first of the queues.
     first: Vec<u8>,
@@ -52,7 +53,7 @@ fn note(key: Name<'_>, lead: Millis, count: impl FnOnce(&mut Arrived)) {
     });
 }
 
-/// Writes the line, once all that has arrived was looked at. Called by the server's cron.
+/// Writes the line, once all arrived queues were checked. Called by the server's cron.
 pub fn write_line() {
     if ARRIVED.with_borrow(|arrived| arrived.lead == 0) || wakeups::has_arrivals() {
         return;

@@ -69,7 +69,7 @@ fn watched(db: i32, key: &[u8]) -> Vec<Box<[u8]>> {
     })
 }
 
-/// Answers the clients that wait for this message, those with an error that have lost their rights.
+/// Answers the clients that wait for this message, or with an error if they have lost their rights.
 pub fn answer(ctx: &Context, key: Name<'_>, ending: Ending) {
     let address: QueueAddress = (ctx.db(), key.bytes().into());
     let waiting = BLOCKED.with_borrow_mut(|all| {
@@ -81,7 +81,7 @@ pub fn answer(ctx: &Context, key: Name<'_>, ending: Ending) {
         waiting
     });
     rights::commands_may_have_run();
-    // Answering runs callbacks at once, so nothing may be borrowed here.
+    // Answering runs callbacks at once, so no state may be borrowed here.
     for (handle, user) in waiting.into_iter().flatten() {
         let may = rights::is_enabled(ctx, &user) && rights::may_wait(&user, Call::Wait, key);
         handle.answer(|reply| match &ending.end {
@@ -124,7 +124,7 @@ fn add_maybe_replaced(addresses: impl IntoIterator<Item = QueueAddress>) {
     }
 }
 
-/// Looks up the messages of queues that may have been replaced. A client goes on waiting if its
+/// Checks the messages of queues that may have been replaced. A client goes on waiting if its
 /// message is in the queue that is there now, which may be the same queue loaded anew or another
 /// one. A client whose message has ended or is gone is answered.
 pub fn before_sleep(ctx: &mut Context) {

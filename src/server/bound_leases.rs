@@ -43,7 +43,7 @@ impl SharedAddress {
     }
 }
 
-/// What a lease is bound to.
+/// The owner of a lease that is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binding {
     /// The id of the client whose connection it is.
@@ -145,7 +145,7 @@ pub fn bind(
     });
 }
 
-/// Makes this binding of leases, which follows (see [`bind`]), the one that counts.
+/// Makes this binding of leases the valid one. The binding follows (see [`bind`]).
 pub fn rebind(binding: Binding, db: i32, key: &[u8], receipts: impl Iterator<Item = Receipt>) {
     BOUND.with_borrow_mut(|bound| {
         let number = bound.queue_at((db, key.into())).number();
@@ -164,8 +164,8 @@ pub fn key_leaves(db: i32, key: &[u8]) {
     });
 }
 
-/// The key that has left its old address is here now, and its bindings follow it. Bindings to the
-/// queue that was here before are dropped, because that queue is gone. O(1).
+/// Notes that the key which has left its old address is here now. Its bindings follow it.
+/// Bindings to the queue that was here before are dropped, because that queue is gone. O(1).
 pub fn key_arrived(db: i32, key: &[u8]) {
     BOUND.with_borrow_mut(|bound| {
         let Some(from) = bound.leaving.take() else {
@@ -182,8 +182,8 @@ pub fn key_arrived(db: i32, key: &[u8]) {
     });
 }
 
-/// Two databases were swapped, so the queues in them have new addresses. O(queues with bound
-/// leases).
+/// Notes that two databases were swapped, so the queues in them have new addresses. O(queues
+/// with bound leases).
 pub fn databases_swapped(first: i32, second: i32) {
     BOUND.with_borrow_mut(|bound| {
         let queues = std::mem::take(&mut bound.queues).into_iter();
@@ -238,8 +238,8 @@ pub fn next_released(may_be: impl Fn(&QueueAddress) -> bool) -> Option<Released<
     })
 }
 
-/// These leases of a queue were given once more, so they are not ended because of a connection that
-/// was closed before.
+/// Notes that these leases of a queue were given once more, so they are not ended because of a
+/// connection that was closed before.
 pub fn keep(db: i32, key: &[u8], receipts: impl Iterator<Item = Receipt> + Clone) {
     BOUND.with_borrow_mut(|bound| {
         let address: QueueAddress = (db, key.into());

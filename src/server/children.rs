@@ -1,4 +1,4 @@
-//! The children of a message, in all queues that have told it of some.
+//! The children of a message, in all queues that have reported children.
 
 use crate::redis::acl::may_access;
 use crate::redis::spec::Access;
@@ -10,9 +10,9 @@ use dq_queue::message::state::State;
 use dq_queue::queue::inspect::view::View;
 use dq_queue::{Queue, Seq};
 
-/// The most queues that one call looks through.
+/// The greatest number of queues that one call goes through.
 const QUEUES: usize = 16;
-/// The most children among which one that has not ended is looked for.
+/// The greatest number of children among which one that has not ended is searched.
 const LOOKED_AT: usize = 1000;
 
 /// A child, as a client sees it.
@@ -78,7 +78,7 @@ pub fn list(
     (None, children)
 }
 
-/// The keys of the queues that have told the message with this id of children.
+/// The keys of the queues that have reported children to the message with this id.
 pub fn queues_of_children(queue: &Queue, id: &[u8]) -> Vec<Box<[u8]>> {
     let message = queue.find(id).and_then(|seq| queue.message(seq));
     let children = message.and_then(|message| message.children());
@@ -100,7 +100,7 @@ pub fn first_open(
     open.map(|child| child.id.clone())
 }
 
-/// Children in one queue, and where to go on in it.
+/// Children in one queue, and the place at which to continue in it.
 fn list_in(
     ctx: &mut Context,
     parent: Name<'_>,

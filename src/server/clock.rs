@@ -16,8 +16,8 @@ use dq_queue::{Moment, Receipt, MAX_EXACT};
 static LAST_RECEIPT: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The last receipts of the queues that gave out receipts ahead of this server's clock, by their
-    /// keys. Those that the clock has passed are dropped when the next one comes.
+    /// The last receipts of the queues that gave out receipts ahead of this server's clock, by
+    /// their keys. Leads that the clock has passed are dropped when the next one comes.
     static AHEAD: RefCell<HashMap<QueueAddress, Receipt>> = RefCell::default();
 }
 /// Whether there are any in `AHEAD`.
@@ -46,7 +46,7 @@ pub fn recent() -> Moment {
     at(redis_clock::recent_us())
 }
 
-/// Whether the clock of the server was set back since the last call, by more than it makes up for by
+/// Whether the clock of the server was set back since the last call, by more than it compensates
 /// itself.
 #[inline]
 pub fn was_set_back() -> bool {
@@ -67,7 +67,7 @@ pub fn last_receipt() -> Receipt {
 }
 
 /// Remembers the last receipt of the queue in a key after an operation which could give out
-/// `lowest` and those above it. The receipts of a queue that is ahead of them are its own: they
+/// `lowest` and higher ones. The receipts of a queue that is ahead of them are its own: they
 /// must not concern other queues.
 #[inline]
 pub fn gave_receipt(db: i32, key: &[u8], receipt: Receipt, lowest: Receipt) {
@@ -76,7 +76,7 @@ pub fn gave_receipt(db: i32, key: &[u8], receipt: Receipt, lowest: Receipt) {
     }
     let lowest = match ARE_AHEAD.load(Relaxed) {
         false => lowest,
-        // It may have been raised for this key.
+        // The number may have been raised for this key.
         true => recent().receipt,
     };
     match receipt < lowest.saturating_add(MAX_GIVEN) {

@@ -26,7 +26,7 @@ pub static MAX_PAYLOAD: Setting =
 /// timer or serving blocked clients.
 pub static TICK_BUDGET_US: Setting = Setting::new("tick-budget-us", 500, 10, 1_000_000);
 
-/// For how long no lease ends after the server has started, in ms.
+/// No lease ends for this long after the server has started, in ms.
 pub static START_GRACE: Setting = Setting::new("start-grace", 5_000, 0, 86_400_000);
 
 /// All settings.
@@ -52,7 +52,7 @@ pub static TEXTS: [&TextSetting; 1] = [&BACKOFF];
 
 static CURRENT_BACKOFF: Mutex<DefaultBackoff> = Mutex::new(DefaultBackoff::NONE);
 
-/// The backoff of a queue that is created now and says nothing of it.
+/// The backoff of a queue that is created now without a BACKOFF.
 pub fn default_backoff() -> DefaultBackoff {
     *CURRENT_BACKOFF
         .lock()

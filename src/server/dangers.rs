@@ -9,14 +9,15 @@ use std::cell::Cell;
 use crate::redis::{clock, warn, Context, Keeping};
 use dq_queue::Millis;
 
-/// For how long replicas may be missing after a start or a failover, in ms.
+/// Replicas may be missing for this long after a start or a failover, in ms.
 const PATIENCE: Millis = 5000;
 
 /// The check that comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Disk,
-    /// The replicas, if it is a primary by then, at this time of the monotonic clock in ms.
+    /// The check of the replicas, if this server is a primary by then, at this time of the
+    /// monotonic clock in ms.
     Replicas(Millis),
     Nothing,
 }
@@ -25,8 +26,8 @@ thread_local! {
     static NEXT: Cell<Next> = const { Cell::new(Next::Disk) };
 }
 
-/// Writes the lines for which the time has come. Called by the server's cron, which does not run
-/// while data is loaded.
+/// Writes the lines that are due. Called by the server's cron, which does not run while data is
+/// loaded.
 pub fn write_lines(ctx: &Context) {
     let now = clock::monotonic_us() / 1000;
     match NEXT.get() {

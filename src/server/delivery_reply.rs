@@ -1,4 +1,4 @@
-//! Delivery replies: what is written, and which connection the leases are bound to.
+//! Delivery replies: their content, and the connection to which the leases are bound.
 
 use crate::redis::{Context, Name, Reply};
 use dq_queue::args::fetch::FetchRequest;

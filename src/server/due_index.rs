@@ -1,4 +1,4 @@
-//! The known queues, and when the next slice of each must run.
+//! The known queues, and the time of the next slice of each.
 //!
 //! The index is only a hint. The code that uses it opens the key by name, and the key may be gone,
 //! renamed or of another type.
@@ -9,14 +9,16 @@ use dq_queue::{family, Millis, NEVER};
 
 use super::address::QueueAddress;
 
-/// When a slice of a queue is due. What is due first is the least.
+/// When a slice of a queue is due. The earliest due time is the least value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Due {
-    /// As soon as possible: the queue was loaded with all data of the server.
+    /// The queue needs a slice as soon as possible, because it was loaded with all data of the
+    /// server.
     Loaded,
-    /// As soon as possible: the queue was restored, renamed, copied or moved.
+    /// The queue needs a slice as soon as possible, because it was restored, renamed, copied or
+    /// moved.
     Arrived,
-    /// At this time in Unix milliseconds, or never by itself ([`NEVER`]).
+    /// At this time in Unix milliseconds, or never without a command ([`NEVER`]).
     At(Millis),
     /// Work was left when the last slice ended, at this time in Unix milliseconds. Queues that are
     /// behind take turns with those that are due, so that they delay the others little.
@@ -24,7 +26,7 @@ pub enum Due {
 }
 
 impl Due {
-    /// The time in Unix milliseconds; 0 for what is due as soon as possible.
+    /// The time in Unix milliseconds; 0 for a slice that is due as soon as possible.
     pub fn ms(self) -> Millis {
         match self {
             Due::Loaded | Due::Arrived => 0,
@@ -43,11 +45,11 @@ impl From<Millis> for Due {
 #[derive(Debug, Default)]
 pub struct DueIndex {
     wakes: HashMap<QueueAddress, Due>,
-    /// Those of `wakes` that wake by themselves.
+    /// The queues of `wakes` that wake by themselves.
     by_wake: BTreeSet<(Due, QueueAddress)>,
-    /// Those of `wakes` that are behind.
+    /// The queues of `wakes` that are behind.
     behind: BTreeSet<(Due, QueueAddress)>,
-    /// Those of `wakes` that belong to a family, by their names.
+    /// The queues of `wakes` that belong to a family, by their names.
     of_families: BTreeSet<QueueAddress>,
     /// Whether the last turn was that of a queue that is behind, if there was one.
     was_behind: bool,
@@ -73,7 +75,7 @@ impl DueIndex {
         }
     }
 
-    /// The order that has a queue which is due then.
+    /// The order to which a queue with this due time belongs.
     fn in_order_of(&mut self, due: Due) -> &mut BTreeSet<(Due, QueueAddress)> {
         match due {
             Due::Behind(_) => &mut self.behind,
@@ -120,8 +122,8 @@ impl DueIndex {
         }
     }
 
-    /// Schedules a slice of each queue for `now`, but for those that have just arrived and get one
-    /// anyway. O(n log n).
+    /// Schedules a slice of each queue for `now`, except for those that have just arrived and get
+    /// a slice anyway. O(n log n).
     pub fn schedule_all(&mut self, now: Millis) {
         let has_arrived = |due: &Due| matches!(due, Due::Loaded | Due::Arrived);
         let others = self.wakes.iter().filter(|(_, due)| !has_arrived(due));
@@ -191,7 +193,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What happens to a queue: it is scheduled so many ms ahead, or a turn ends with work left in it.
+    /// An event of a queue: it is scheduled in a number of ms, or a turn ends with work left in it.
     #[derive(Debug, Clone)]
     enum Event {
         Schedule(u16, Millis),
@@ -211,7 +213,8 @@ mod tests {
         #[test]
         fn thousands_of_queues_take_turns_in_the_order_in_which_they_are_due(events in events()) {
             let mut index = DueIndex::default();
-            // The slow model: when each queue is due, and how many turns it may still wait, if it is.
+            // The slow model: when each queue is due, and if it is due, how many turns it may still
+            // wait.
             let mut model: HashMap<u16, (Due, Option<usize>)> = HashMap::new();
             let is_behind = |due: Due| matches!(due, Due::Behind(_));
             for (number, event) in events.into_iter().enumerate() {

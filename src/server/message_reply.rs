@@ -143,7 +143,7 @@ fn headers(reply: Reply<'_>, message: &Message) {
     }
 }
 
-/// Writes all that is known of a message, as a map.
+/// Writes all fields of a message, as a map.
 pub fn message(reply: Reply<'_>, view: &View<'_>) {
     let ended = view.message.texts();
     reply.map(35);

@@ -11,9 +11,9 @@ pub struct Metrics {
     pub slices: u64,
     /// The duration of the longest slice, in microseconds.
     pub longest_slice_us: u64,
-    /// How late the last slice of the timer began, in ms.
+    /// The delay of the last slice of the timer, in ms.
     pub timer_lag: Millis,
-    /// The largest such delay, in ms.
+    /// The largest delay of a slice of the timer, in ms.
     pub timer_lag_max: Millis,
 }
 

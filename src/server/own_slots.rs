@@ -1,5 +1,5 @@
-//! Which slots this node serves, for commands that find their queues themselves. The server tells
-//! modules of no change, so the cluster is asked now and then.
+//! The slots that this node serves, for commands that find their queues themselves. The server
+//! tells modules of no change, so the cluster is asked now and then.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const READ_MS: u64 = 250;
 /// The slots are read again after this time, in ms, while a slot is expected.
 const HURRY_MS: u64 = 10;
 
-/// For how long a slot is expected after one of its queues has come, in ms.
+/// A slot is expected for this long after one of its queues has come, in ms.
 const EXPECTED_MS: u64 = 2_000;
 
 /// Reading takes at most 1/100 of the time.
@@ -25,17 +25,17 @@ const PART: u64 = 100;
 
 #[derive(Default)]
 struct Known {
-    /// `None` before they were read.
+    /// The slots; `None` before they were read.
     slots: Option<OwnSlots>,
-    /// When they were last read, in ms of the monotonic clock.
+    /// When the slots were last read, in ms of the monotonic clock.
     read_at: u64,
-    /// How long it took to read them, in us.
+    /// How long the last reading of the slots took, in us.
     took: u64,
     /// Until when a slot is expected, in ms of the monotonic clock.
     expected_until: u64,
     /// Whether waiting clients must learn of a change.
     has_changed: bool,
-    /// When they last did, in ms of the monotonic clock.
+    /// When clients last learnt of a change, in ms of the monotonic clock.
     told_at: u64,
     /// The queues whose slots are on their way, and when their next slices are due.
     held_back: BTreeMap<QueueAddress, Due>,
@@ -90,14 +90,14 @@ fn read(ctx: &Context, now: u64) -> bool {
         let has_changed = before.is_some() && before != known.slots;
         if has_changed {
             known.has_changed = true;
-            // First the queues that have come may give clients that wait what they have.
+            // First, the queues that have come may give their messages to waiting clients.
             known.told_at = known.told_at.max((now + HURRY_MS).saturating_sub(READ_MS));
         }
         has_changed
     })
 }
 
-/// A queue has come whose slot is not this node's: the slot is probably about to come, too.
+/// Notes that a queue has come whose slot is not this node's: the slot will probably come, too.
 pub fn expect(ctx: &Context) {
     KNOWN.with_borrow_mut(|known| known.expected_until = now_ms() + EXPECTED_MS);
     wakeups::ensure(ctx, clock::now_ms() + HURRY_MS);
@@ -116,10 +116,10 @@ fn now_ms() -> u64 {
     clock::monotonic_us() / 1000
 }
 
-/// Whether the slot of a queue is on its way to this node, as far as is known. Only what clients do may
-/// change the queue until then. It may have come before the keys that it names: its event stream, its
-/// queue of DEADTO, and the parents of its messages. What it left for them would be lost, or would
-/// make a key that is in the way of the one to come.
+/// Whether the slot of a queue is moving to this node, as far as this node knows. Only what clients
+/// do may change the queue until then. It may have come before the keys that it names: its event
+/// stream, its queue of DEADTO, and the parents of its messages. Messages that an operation left
+/// for such a queue would be lost, or would create a key that is in the way of the arriving one.
 pub fn is_coming(ctx: &Context, name: Name<'_>) -> bool {
     ctx.is_in_cluster()
         && KNOWN.with_borrow(|known| {
@@ -138,12 +138,12 @@ pub fn hold_back(ctx: &Context, address: QueueAddress, due: Due) {
     expect(ctx);
 }
 
-/// Takes the queues whose slices were held back, because the slots have changed.
+/// Removes and returns the queues whose slices were held back, because the slots have changed.
 pub fn take_held_back() -> BTreeMap<QueueAddress, Due> {
     KNOWN.with_borrow_mut(|known| std::mem::take(&mut known.held_back))
 }
 
-/// Whether this node serves the slot of a queue, as far as is known.
+/// Whether this node serves the slot of a queue, as far as this node knows.
 pub fn is_ours(ctx: &Context, name: Name<'_>, slot: impl FnOnce() -> u32) -> bool {
     if !ctx.is_in_cluster() {
         return true;

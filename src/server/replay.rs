@@ -59,8 +59,8 @@ fn replay_all(ctx: &mut Context, entries: &[(Name<'_>, &[u8])]) -> CommandResult
     let mut failed = None;
     for (key, bytes) in entries {
         if let Err(why) = replay_bytes(ctx, *key, bytes, &mut is_replicated) {
-            // An error reply to the primary would not undo what it has done. The log must show
-            // that this server differs from it.
+            // An error reply to the primary would not undo its change. The log must show that
+            // this server differs from it.
             if must_obey {
                 warn(&format!("a log entry could not be applied: {why}"));
             } else {
@@ -148,8 +148,8 @@ fn replay(
         if entry.before.cut > 0 {
             queue.notes.clock_was_cut(moment.ms());
         }
-        // The clock of the queue is that of another server. What this one makes of it is decided when
-        // it acts on its own.
+        // The clock of the queue is that of another server. The effect on this server's clock is
+        // decided when it acts on its own.
         queue.forget_lead();
         replicate_once(slot, is_replicated);
         slot.commit(moment, Replication::Replayed);
@@ -158,8 +158,8 @@ fn replay(
     .map_err(|_| WRONG_TYPE)?
 }
 
-/// Takes one part of a whole queue, as an append-only file without an RDB preamble contains it. The
-/// last part puts the queue into its key.
+/// Processes one part of a whole queue, as an append-only file without an RDB preamble contains it.
+/// The last part puts the queue into its key.
 fn restore(
     ctx: &mut Context,
     key: Name<'_>,

@@ -28,12 +28,12 @@ pub enum Call {
     Wait,
 }
 
-/// What a command that finds its keys itself does with each of them.
+/// The access of a command that finds its keys itself to each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FamilyCall {
-    /// DQ.NFETCH takes what DQ.FETCH of the key would take.
+    /// DQ.NFETCH takes messages like DQ.FETCH of the key.
     Fetch,
-    /// DQ.NINFO counts what DQ.INFO of the key shows.
+    /// DQ.NINFO counts like DQ.INFO of the key.
     Info,
 }
 
@@ -48,13 +48,14 @@ struct Names {
     one: OwnedName,
 }
 
-/// What is known of a user.
+/// The known facts about a user.
 struct Known {
     user: Rc<[u8]>,
     /// Whether it is enabled, and when that was read, in ms of the monotonic clock. `None` if
     /// something may have changed since.
     is_enabled: Option<(bool, u64)>,
-    /// The keys that selectors allow together with each of [`FamilyCall`], and when that was read.
+    /// The keys that selectors allow together with each of [`FamilyCall`], and when these rights
+    /// were read.
     keys: [Option<(KeyRights, u64)>; 2],
 }
 
@@ -124,14 +125,14 @@ pub fn commands_may_have_run() {
     });
 }
 
-/// Whether the user of this call may remove a schedule. Who may pause one is asked the same.
+/// Whether the user of this call may remove a schedule. The same right is needed to pause one.
 pub fn may_unschedule(ctx: &Context, key: Name<'_>, name: Name<'_>) -> bool {
     let command = OwnedName::new(b"DQ.UNSCHEDULE");
     may_call(&ctx.user_name(), &[command.name(), key, name])
 }
 
-/// Whether a command that finds its keys itself may give a user what is in this one: if the command
-/// that names the key may, or if one selector allows both the command and the key.
+/// Whether a command that finds its keys itself may give a user the content of this key: if the
+/// command that names the key may, or if one selector allows both the command and the key.
 pub fn may_have(ctx: &Context, user: &[u8], what: FamilyCall, key: Name<'_>) -> bool {
     let access = match what {
         FamilyCall::Fetch => Access::ReadUpdate,
@@ -144,8 +145,8 @@ pub fn may_have(ctx: &Context, user: &[u8], what: FamilyCall, key: Name<'_>) -> 
         };
         may_call(user, &[name.name(), key])
     });
-    // Without that, the server only tells whether any selector allows the key, whichever command
-    // that selector is for.
+    // Without that, the server only reports whether any selector allows the key, for whatever
+    // command.
     of_key || may_access(user, key, access) && of_selectors(ctx, user, what, key, access)
 }
 

@@ -1,9 +1,9 @@
 //! Times in which the server did nothing: it was stopped, a command took long, or its clock stepped
 //! forward.
 //!
-//! What fell due meanwhile is not the clients' fault. So leases that have ended do not end before the
-//! commands were read that had arrived, and for a schedule a long standstill counts as if the server
-//! had been down.
+//! Clients are not to blame for leases that ended meanwhile. So leases that have ended do not end
+//! before the commands were read that had arrived, and for a schedule a long standstill counts as
+//! if the server had been down.
 //!
 //! A standstill is a turn of the event loop that takes longer than [`LIMIT_US`], or a sleep that ends
 //! so much later than it should. The server reads its sockets when it wakes, but a sleep that a
@@ -15,29 +15,30 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::redis::clock;
 use dq_queue::Millis;
 
-/// What is longer than this is a standstill, in microseconds.
+/// A pause that is longer than this is a standstill, in microseconds.
 const LIMIT_US: u64 = 20_000;
-/// How long the server sleeps at most, in microseconds: its cron runs ten times per second. Where it
-/// runs less often, some sleeps count as standstills, which spares a few leases for some milliseconds.
+/// How long the server sleeps at most, in microseconds: its cron runs ten times per second. If it
+/// runs less often, some sleeps count as standstills, which spares a few leases for some
+/// milliseconds.
 const LONGEST_SLEEP_US: u64 = 110_000;
 /// The number of turns for which leases are spared after a standstill.
 const SPARING_TURNS: u8 = 2;
-/// How much longer a spared lease lasts, in ms.
+/// A spared lease lasts longer by this, in ms.
 pub const SPARE_MS: Millis = 20;
-/// For how long leases are spared at most while one standstill follows the other, in microseconds. A
-/// server that is always busy must end leases, too.
+/// Leases are spared for at most this long while one standstill follows the other, in microseconds.
+/// A server that is always busy must end leases, too.
 const MOST_SPARING_US: u64 = 1_000_000;
 /// The shortest standstill that counts for schedules, in microseconds. Shorter ones are jitter, even
 /// for a schedule that fires in each millisecond.
 const LEAST_MISSED_US: u64 = 1_000_000;
 
-/// When the server woke, or was last seen at work in the same turn, in microseconds.
+/// When the server woke, or last worked in the same turn, in microseconds.
 static AT_WORK_US: AtomicU64 = AtomicU64::new(u64::MAX);
 
 thread_local! {
     /// When the present sleep should end at the latest, in microseconds.
     static SLEEPS_UNTIL_US: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// For how many more turns leases are spared.
+    /// Leases are spared for this many more turns.
     static SPARING: Cell<u8> = const { Cell::new(0) };
     /// When the first of the standstills that follow each other ended, in microseconds. 0: none.
     static SPARING_SINCE_US: Cell<u64> = const { Cell::new(0) };

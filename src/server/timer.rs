@@ -22,15 +22,15 @@ const FREED: usize = 512;
 /// The maximum number of timers in a burst. Each runs a few microseconds, and all timers of a turn
 /// share one budget.
 const MAX_BURST: usize = 256;
-/// How many timers a burst has at most more than the last turn has used: those for which the budget
-/// has no time only cost.
+/// The maximum number of timers that a burst has beyond those that the last turn has used. Timers
+/// for which the budget has no time only cost.
 const MORE_IN_BURST: usize = 32;
 
 thread_local! {
     /// When the slices of this turn of the event loop must end, on the monotonic clock. 0: none has
     /// run in this turn.
     static TURN_ENDS: Cell<u64> = const { Cell::new(0) };
-    /// Whether the next turn goes on with slices at once.
+    /// Whether the next turn continues with slices at once.
     static GOES_ON: Cell<bool> = const { Cell::new(false) };
     /// Whether the last slice of a queue with missed fire times was one of a bulk operation.
     static TURN_OF_BULK: Cell<bool> = const { Cell::new(false) };
@@ -46,7 +46,7 @@ pub fn fire(ctx: &mut Context) {
     slots::follow(ctx);
 }
 
-/// Handles a timer of a burst: what is left of the work of this turn.
+/// Handles a timer of a burst: it does the rest of the work of this turn.
 pub fn fire_of_burst(ctx: &mut Context) {
     run(ctx);
 }
@@ -70,10 +70,10 @@ pub fn before_sleep(ctx: &mut Context) {
     }
 }
 
-/// Does what is due, until the budget of this turn is used. What it replicates for several queues is
-/// one command, because the server would wrap two of one context in a transaction. The next timer of
-/// the burst, in a context of its own, goes on where a second command is needed. All timers of a turn
-/// of the event loop share `dq.tick-budget-us`.
+/// Does the due work, until the budget of this turn is used. The log entries for several queues
+/// are replicated as one command, because the server would wrap two of one context in a
+/// transaction. The next timer of the burst, in a context of its own, goes on where a second
+/// command is needed. All timers of a turn of the event loop share `dq.tick-budget-us`.
 fn run(ctx: &mut Context) {
     if !ctx.may_act() {
         if ctx.is_primary() {
@@ -178,8 +178,8 @@ fn run_due_slices(ctx: &mut Context, deadline: u64) -> u64 {
         metrics::count_lag(lag);
         ctx.latency_sample(c"dq-tick", took / 1000);
         if is_behind {
-            // Its next slice, as the firing of a schedule or the step of a bulk operation, is a command
-            // of its own in the log.
+            // Its next slice is a separate command in the log, like a fire of a schedule or a step
+            // of a bulk operation.
             return longest;
         }
     }
@@ -198,7 +198,7 @@ fn run_slice(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Due)
     }
     if bulk_ops::any(db, key.bytes()) {
         // This schedules the next slice also for a queue with CLOCK MANUAL, which does not wake the
-        // timer by itself.
+        // timer itself.
         wakeups::schedule(ctx, db, key.bytes(), clock::now().ms());
     }
 }
@@ -221,7 +221,7 @@ fn run_slice_in(
         queue.notes.arrival = moment.ms();
         arrivals::arrived(key, queue.lead(server));
     }
-    // While schedules make up for what they have missed, everything else goes on.
+    // While schedules make up for missed fires, all other work continues.
     let missed = wakeups::missed_before(queue, moment.ms());
     // A bulk operation gets half of the time, or every second slice.
     let half = deadline.saturating_sub(redis_clock::monotonic_us()) / 2;
@@ -258,18 +258,18 @@ fn run_slice_in(
         while queue.has_garbage() && redis_clock::monotonic_us() < deadline {
             queue.free_garbage(FREED);
         }
-        // The scheduled time has come, so `commit` must schedule the next one.
+        // The scheduled time has passed, so `commit` must schedule the next one.
         queue.notes.wake = None;
         has_bulk.then_some(taken)
     });
     Some(ran.ok().flatten().unwrap_or_default())
 }
 
-/// Processes due events until `deadline`, without those that fire schedules where fires wait.
+/// Processes due events until `deadline`, without fires of schedules if these must wait.
 fn advance(queue: &mut Queue, begun: &mut Begun, deadline: u64, fires_wait: bool) {
     loop {
         let progress = begun.advance(queue, STEPS, fires_wait);
-        // Each firing of a schedule is replicated in a log entry of its own.
+        // Each firing of a schedule is replicated in a separate log entry.
         let ends = progress.caught_up || progress.ticked.fired > 0;
         let is_full = begun.before.steps + STEPS > MAX_STEPS;
         if ends || is_full || queue.tells_many() || redis_clock::monotonic_us() >= deadline {

@@ -139,7 +139,8 @@ pub fn term() -> u64 {
 }
 
 /// The clock of this server was set back. Each queue gets a slice, which brings its clock into line
-/// and schedules the next one. What was noted by the old time is in the past, and not to come again.
+/// and schedules the next one. Times that were noted by the old clock are in the past, and will not
+/// come again.
 pub fn clock_was_set_back(ctx: &Context) {
     let now = clock::now_ms();
     let acting_since = ACTING_SINCE.get().min(now);

@@ -25,7 +25,7 @@ use super::{clock, replies, wakeups};
 /// Inside MULTI and scripts it always runs at once. Error: the key holds another type.
 pub fn run(ctx: &mut Context, key: Name<'_>, op: Op<'_>) -> CommandResult {
     if !ctx.deny_blocking() && plan(ctx, key, &op)?.is_some() {
-        // It may only be long because due events must be processed first.
+        // The operation may only be long because due events must be processed first.
         commit::run(ctx, key, &Op::Tick, Missing::Nothing, |_, _| ())?;
         if let Some(plan) = plan(ctx, key, &op)? {
             if block(ctx, key, plan) {
@@ -36,7 +36,7 @@ pub fn run(ctx: &mut Context, key: Name<'_>, op: Op<'_>) -> CommandResult {
     commit::run(ctx, key, &op, Missing::Nothing, replies::count)
 }
 
-/// How to run the operation in slices; `None` if the queue can run it at once.
+/// The plan to run the operation in slices; `None` if the queue can run it at once.
 fn plan(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) -> Result<Option<Plan>, Failure> {
     let moment = clock::now();
     let opened = ctx.open_read(key)?;
@@ -67,8 +67,8 @@ impl Wait for BlockedClient {
     }
 }
 
-/// Ends all operations if a FAILOVER has begun: no slice runs before it is over, and then the server
-/// would send their clients away without a word of what is done.
+/// Ends all operations if a FAILOVER has begun: no slice runs before it is over, and then the
+/// server would send their clients away without a report of the work so far.
 pub fn before_sleep(ctx: &Context) {
     if any_at_all() && !ctx.may_act() && ctx.is_failing_over() {
         end_all(None, "a failover has begun");

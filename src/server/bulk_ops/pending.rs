@@ -28,7 +28,7 @@ thread_local! {
     static PENDING: RefCell<HashMap<QueueAddress, VecDeque<BulkOp>>> = RefCell::default();
 }
 
-/// The number of queues in `PENDING`, so that nothing is looked up while there are none.
+/// The number of queues in `PENDING`, so that the map is not searched while there are none.
 static QUEUES: AtomicUsize = AtomicUsize::new(0);
 
 /// Adds an operation on a queue, for a client that is blocked.
@@ -55,15 +55,15 @@ pub fn next_step(db: i32, key: &[u8], queue: &Queue, now: Millis) -> Option<Step
     })
 }
 
-/// What a step has done.
+/// The result of a step.
 pub struct Taken {
-    /// How many messages it has removed or revived.
+    /// How many messages the step has removed or revived.
     pub count: u64,
     /// Whether it was the last one.
     pub is_last: bool,
-    /// How long it took, in microseconds.
+    /// How long the step took, in microseconds.
     pub took_us: u64,
-    /// How long it should take at most, in microseconds.
+    /// How long the step should take at most, in microseconds.
     pub aim_us: u64,
 }
 
@@ -78,7 +78,7 @@ pub fn step_taken(db: i32, key: &[u8], taken: Taken) {
             false => None,
         }
     });
-    // This runs callbacks at once, so nothing may be borrowed.
+    // This runs callbacks at once, so no state may be borrowed.
     if let Some(BulkOp {
         counted, client, ..
     }) = ended
@@ -128,7 +128,7 @@ pub fn end(db: i32, key: &[u8], why: &str) {
         QUEUES.store(all.len(), Relaxed);
         ended
     });
-    // Answering runs callbacks at once, so nothing may be borrowed.
+    // Answering runs callbacks at once, so no state may be borrowed.
     for BulkOp {
         counted, client, ..
     } in ended.into_iter().flatten()

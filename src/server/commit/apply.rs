@@ -10,8 +10,8 @@ use crate::server::{clock, wakeups};
 
 impl Slot<'_> {
     /// Applies an operation to the queue exactly as replicas will apply it, and commits the change
-    /// with what has begun before it. `then` gets what was done, before the commit; it does not run
-    /// if the key holds no queue.
+    /// with the beginning of the change. `then` gets what was done, before the commit; it does not
+    /// run if the key holds no queue.
     ///
     /// Error: the operation is refused. Only what has begun before it is committed then.
     #[inline]

@@ -1,4 +1,4 @@
-//! What every change of a queue begins with: its clock, leases that are spared, and due events.
+//! The beginning of every change of a queue: its clock, leases that are spared, and due events.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -16,7 +16,7 @@ const EVENTS_PER_COMMAND: u64 = 512;
 /// The maximum number of steps for commands within [`BURST_US`] after a command that took more than
 /// this. In a large burst, many commands one after the other must not block the server.
 const EVENTS_PER_COMMAND_IN_BURST: u64 = 16;
-/// How long after a large slice commands take only small ones, in microseconds.
+/// Commands run only small slices for this long after a large one, in microseconds.
 const BURST_US: u64 = 1000;
 
 /// The beginning of a change.
@@ -24,13 +24,13 @@ const BURST_US: u64 = 1000;
 pub struct Begun {
     /// The moment of the change, by the clock of the queue.
     pub moment: Moment,
-    /// What was done before, which must be replicated with the change.
+    /// The changes before the operation, which must be replicated with it.
     pub before: Before,
 }
 
-/// Begins a change by a command at a moment of the server: brings the clock of the queue into line
-/// with the server's, spares leases, and processes due events up to the limits above. No schedule
-/// fires in that whose time was missed: the timer handles it in a log entry of its own.
+/// Begins a change by a command at a moment of the server: sets the clock of the queue by the
+/// server's, spares leases, and processes due events up to the limits above. No schedule fires in
+/// that whose time was missed: the timer handles it in a log entry of its own.
 #[inline]
 pub fn begin(queue: &mut Value, server: Moment) -> Begun {
     let mut begun = begin_without_events(queue, server);
@@ -116,7 +116,7 @@ pub fn has_small_lead(queue: &Queue, server: Moment) -> bool {
 }
 
 impl Begun {
-    /// A change before which nothing is done.
+    /// A change without any work before it.
     pub fn at(moment: Moment) -> Begun {
         Begun {
             moment,

@@ -1,8 +1,8 @@
-//! Counts at parents what has become of their children (PARENT).
+//! Counts the changes among children at their parents (PARENT).
 //!
 //! A queue tells of its children when a change is done, and when it is closed again their parents
-//! count it. Both are log entries of one replicated command, so each child counts once, whatever
-//! tears the log. A parent that is gone, or that has been let go, counts nothing.
+//! count it. Both are log entries of one replicated command, so each child counts once, wherever
+//! the log is torn. A parent that is gone, or that has been let go, counts nothing.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ use crate::server::clock;
 /// die. The timer goes on with the others.
 const MOST_DEATHS: usize = 8;
 
-/// Tells the parents. Says in `others` what has happened in their queues. `depth` is the number of
-/// changes that have led to each other before.
+/// Sends the reports to the parents. Says in `others` what has happened in their queues. `depth`
+/// is the number of changes that have led to each other before.
 #[cold]
 pub fn deliver(
     ctx: &mut Context,
@@ -53,10 +53,10 @@ pub fn deliver(
             let Some(queue) = slot.split().1 else {
                 return;
             };
-            // Its due events are left to the timer: they may let messages of that queue end, which
-            // are children of others.
+            // The due events of the parent's queue are left to the timer: they may let messages of
+            // that queue end, which are children of others.
             let begun = begin_without_events(queue, server);
-            // It is never refused.
+            // The operation is never refused.
             let _ = slot.apply(begun, &op, |_, _, _| ());
         });
         // A key of another type has no parent.

@@ -3,7 +3,7 @@
 //! A message that dies becomes a dead record of its own queue, as any other. When that queue is
 //! closed again, the message is sent to the other one, and then the record is removed. All three
 //! are log entries of one replicated command, so a torn log, a replica and a crash have all of them
-//! or none. What cannot be sent stays a dead record.
+//! or none. A message that cannot be sent stays a dead record.
 
 use std::mem;
 
@@ -20,8 +20,8 @@ use super::{begin_without_events, change_silently, creation, renewing, Begun, Sl
 use crate::server::{clock, wakeups};
 
 impl Letters {
-    /// Sends the messages and removes those from their queue, `key`, that have gone. Says in
-    /// `others` what has happened in the other queue.
+    /// Sends the messages, and removes those that were accepted from their queue, `key`.
+    /// Says in `others` what has happened in the other queue.
     #[cold]
     pub fn deliver(self, ctx: &mut Context, key: Name<'_>, others: &mut Others) {
         let name = OwnedName::new(&self.to);
@@ -50,17 +50,19 @@ impl Letters {
         let removed = change_silently(ctx, key, |slot| {
             slot.apply(Begun::at(self.moment), &moved, |_, _, _| ())
         });
-        // The type of the key was right a moment ago. Where the queue is gone, so are its records.
+        // The type of the key was right a moment ago. If the queue is gone, its records are gone,
+        // too.
         if let Ok((_, mut aftermath)) = removed {
             aftermath.tell(ctx);
         }
     }
 }
 
-/// Sends the messages to the queue in an open key, as many as it takes.
+/// Sends the messages to the queue in an open key, as many as that queue accepts.
 fn send(slot: &mut Slot<'_>, letters: &[Letter], moved: &mut Moved<'static>) {
     let server = slot.moment(clock::now());
-    // Its due events are left to the timer: they may let messages of that queue die, which go on.
+    // The due events of the other queue are left to the timer, because they may let messages of
+    // that queue die, which are then sent on.
     let mut begun = match slot.split().1 {
         Some(queue) => begin_without_events(queue, server),
         None => Begun::at(server),

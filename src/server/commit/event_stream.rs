@@ -18,7 +18,7 @@ pub struct Entries {
     transitions: Vec<Transition>,
 }
 
-/// What was done to a stream.
+/// The changes of a stream.
 pub struct Appended {
     pub stream: OwnedName,
     pub added: usize,
@@ -26,7 +26,7 @@ pub struct Appended {
 }
 
 impl Entries {
-    /// What the last change of a queue has noted, if the queue has an event stream.
+    /// The transitions that the last change of a queue has noted, if the queue has an event stream.
     pub fn of(queue: &Queue, transitions: Vec<Transition>) -> Option<Entries> {
         let settings = queue.settings();
         match transitions.is_empty() {
@@ -39,15 +39,15 @@ impl Entries {
         }
     }
 
-    /// Adds those that were noted later in the same change.
+    /// Adds the entries that were noted later in the same change.
     pub fn extend(&mut self, later: Entries) {
         self.transitions.extend(later.transitions);
         self.stream = later.stream;
         self.most = later.most;
     }
 
-    /// Adds them to the stream, and removes the oldest entries. Does nothing where that is not
-    /// possible: the queue goes on without.
+    /// Adds the transitions to the stream, and removes the oldest entries. Does nothing where
+    /// that is not possible: the queue goes on without.
     pub fn append(self, ctx: &mut Context, key: Name<'_>) -> Option<Appended> {
         if error_of_name(ctx, key.bytes(), &self.stream).is_some() {
             return None;
@@ -78,7 +78,7 @@ fn left_by_trim(most: u64, len: u64) -> u64 {
     }
 }
 
-/// Why nothing can be added to the event stream of a queue, if so.
+/// The reason why nothing can be added to the event stream of a queue, if there is one.
 pub fn error(ctx: &mut Context, key: &[u8], stream: &[u8]) -> Option<&'static str> {
     let of_type = |ctx: &mut Context| match ctx.can_be_stream(OwnedName::new(stream).name()) {
         true => None,

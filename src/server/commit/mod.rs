@@ -1,4 +1,4 @@
-//! The one way in which anything changes a queue.
+//! The only way to change a queue.
 //!
 //! [`change`] opens the key, hands its [`Slot`] to the code that applies an operation, and
 //! publishes events when the key is closed. [`Slot::commit`] is called after each change: it
@@ -38,11 +38,11 @@ pub use run::{clock_of, run, run_chosen, run_if, run_in_form, Form, Missing};
 /// The maximum number of removed messages that a command frees.
 const FREED_BY_A_COMMAND: usize = 64;
 
-/// How a change reaches replicas and the append-only file.
+/// The way in which a change reaches replicas and the append-only file.
 pub enum Replication<'r, 'o, 'a> {
-    /// As this log entry.
+    /// The change is replicated as this log entry.
     Entry(&'r LogEntry<'o, 'a>),
-    /// As the running command, verbatim.
+    /// The running command is replicated verbatim.
     Verbatim,
     /// Not by this change: the command that is being replayed has been replicated already.
     Replayed,
@@ -58,7 +58,7 @@ pub struct Slot<'c> {
     rest: Option<Box<Rest>>,
 }
 
-/// What is to be published once the keys of a change are closed.
+/// The messages that are to be published once the keys of a change are closed.
 pub struct Aftermath<'c> {
     key: Name<'c>,
     happened: Happened,
@@ -71,7 +71,7 @@ struct Rest {
     /// The ends of messages that clients wait for.
     ended: Vec<Ending>,
     outbox: Option<Outbox>,
-    /// What has happened in other keys because of it.
+    /// The changes in other keys that follow from it.
     others: Others,
 }
 
@@ -92,8 +92,8 @@ pub fn change<R>(
     Ok(result)
 }
 
-/// Like [`change`], but publishes nothing yet, and tells other keys nothing: a change of several
-/// queues does so when all of them have changed.
+/// Like [`change`], but publishes nothing yet, and changes no other keys: a change of several
+/// queues does that when all of them have changed.
 #[inline]
 pub fn change_silently<'c, R>(
     ctx: &mut Context,
@@ -170,7 +170,8 @@ impl Slot<'_> {
         }
         match replication {
             Replication::Entry(_) | Replication::Verbatim if !changed => {}
-            // What other servers have given out concerns only the queue itself, which knows it.
+            // Receipts and ids that other servers have given out concern only the queue itself,
+            // which knows them.
             Replication::Replayed | Replication::Restored => {}
             _ => clock::gave_receipt(ctx.db(), key.bytes(), queue.last_receipt(), moment.receipt),
         }
@@ -186,7 +187,7 @@ impl Slot<'_> {
 }
 
 impl Rest {
-    /// Adds what one change of the queue in the key leaves.
+    /// Adds the consequences of one change of the queue in the key.
     #[cold]
     fn add(&mut self, endings: Vec<Ending>, outbox: Option<Outbox>) {
         self.ended.extend(endings);
@@ -212,7 +213,7 @@ fn schedule(ctx: &Context, key: Name<'_>, queue: &mut Value, moment: Moment, is_
         wait_list::schedule(ctx.db(), key.bytes());
     }
     if is_replay && !has_small_lead(queue, clock::recent()) {
-        // Its clock must be brought into line as soon as this server may do that.
+        // Its clock must be set by the server's as soon as this server may do that.
         queue.notes.wake = None;
         return wakeups::schedule(ctx, ctx.db(), key.bytes(), Due::Arrived);
     }
@@ -239,14 +240,14 @@ pub fn creation(changes: &Changes, clock: Clock) -> Creation {
 }
 
 impl Aftermath<'_> {
-    /// Tells other keys what the change has left for them, in the same replicated command. Call it
-    /// before [`Aftermath::publish`].
+    /// Applies the consequences of the change to other keys, in the same replicated command. Call
+    /// it before [`Aftermath::publish`].
     #[inline]
     pub fn tell(&mut self, ctx: &mut Context) {
         self.tell_from(ctx, 0);
     }
 
-    /// Like [`Aftermath::tell`], for a change that another one has led to, at this depth.
+    /// Like [`Aftermath::tell`], for a change that was caused by another one, at this depth.
     #[inline]
     fn tell_from(&mut self, ctx: &mut Context, depth: usize) {
         if self.rest.is_some() {
@@ -266,8 +267,8 @@ impl Aftermath<'_> {
         rest.others.streams.extend(appended);
     }
 
-    /// Tells parents of their children, sends dead messages to another queue, and replicates what
-    /// was collected for that.
+    /// Reports children to their parents, sends dead messages to another queue, and replicates
+    /// the collected log entries.
     pub fn deliver(&mut self, ctx: &mut Context) {
         self.deliver_from(ctx, 0);
     }
@@ -290,7 +291,7 @@ impl Aftermath<'_> {
         }
     }
 
-    /// Takes out what was done to streams.
+    /// Removes and returns the changes of streams.
     fn take_streams(&mut self) -> Vec<Appended> {
         let rest = self.rest.as_mut();
         rest.map(|rest| std::mem::take(&mut rest.others.streams))

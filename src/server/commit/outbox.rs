@@ -1,5 +1,6 @@
-//! What a change of a queue leaves for other keys: entries of its event stream, what parents count of
-//! their children, and dead messages for another queue. It is done when the queue is closed again, in the same replicated command.
+//! The consequences of a change of a queue for other keys: entries of its event stream, reports to
+//! parents about their children, and dead messages for another queue. It is done when the queue is
+//! closed again, in the same replicated command.
 
 use std::collections::btree_map::Entry;
 use std::collections::BTreeMap;
@@ -12,17 +13,17 @@ use dq_queue::{Moment, Seq};
 
 use super::event_stream::{Appended, Entries};
 
-/// What a change leaves for other keys.
+/// The consequences of a change for other keys.
 pub struct Outbox {
     pub entries: Option<Entries>,
     pub letters: Option<Letters>,
-    /// What has become of children, by their sets.
+    /// The changes among children, by their sets.
     pub children: BTreeMap<Seq, News>,
     /// Whether the collecting of log entries began for it.
     pub began_to_collect: bool,
 }
 
-/// What has happened in other keys because of a change.
+/// The changes in other keys because of a change of a queue.
 #[derive(Default)]
 pub struct Others {
     pub queues: Vec<(OwnedName, Happened)>,
@@ -32,9 +33,9 @@ pub struct Others {
 }
 
 impl Outbox {
-    /// What the last change of a queue has left, if anything. From now on log entries are
-    /// collected: call it before the change is replicated. A replay only adds to the event stream;
-    /// what became of dead messages follows in log entries of its own.
+    /// The consequences of the last change of a queue for other keys, if there are any. From now
+    /// on log entries are collected: call it before the change is replicated. A replay only adds
+    /// to the event stream; what became of dead messages follows in log entries of its own.
     #[cold]
     pub fn of(
         ctx: &Context,
@@ -64,7 +65,7 @@ impl Outbox {
         })
     }
 
-    /// Adds what a later change of the same queue leaves.
+    /// Adds the consequences of a later change of the same queue.
     pub fn add(&mut self, later: Outbox) {
         match (&mut self.entries, later.entries) {
             (Some(entries), Some(later)) => entries.extend(later),
@@ -85,14 +86,14 @@ impl Outbox {
 pub struct Letters {
     pub(super) to: Box<[u8]>,
     pub(super) letters: Vec<Letter>,
-    /// Why others cannot go.
+    /// The reason why other messages cannot go.
     pub(super) stays: Option<Stays>,
-    /// When they died.
+    /// When the messages died.
     pub(super) moment: Moment,
 }
 
 impl Letters {
-    /// Those of these messages that are to go from the queue in `key` to another one.
+    /// The messages among these that are to go from the queue in `key` to another one.
     pub fn of(key: Name<'_>, queue: &Value, moving: &[Seq], moment: Moment) -> Option<Letters> {
         let to = queue.settings().dead_to.as_ref()?.key.clone();
         let (letters, stays) = queue.letters(moving, key.bytes());

@@ -13,12 +13,12 @@ use super::begin::{begin, Begun};
 use super::{change, creation, Replication, Slot};
 use crate::server::{clock, errors, wakeups};
 
-/// What an operation does if the key does not exist.
+/// The behaviour of an operation if the key does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// Creates a queue with the module's defaults.
     Create,
-    /// Changes nothing and replies as an empty queue does.
+    /// The operation changes nothing, and replies like an empty queue.
     Nothing,
     /// Replies with an error.
     Refuse,
@@ -27,10 +27,10 @@ pub enum Missing {
 /// The form in which a command may be replicated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As a log entry, with its moment.
+    /// The operation is replicated as a log entry, with its moment.
     Entry,
-    /// Verbatim if the command carries all that a replica needs (see [`verbatim`]), otherwise as a
-    /// log entry.
+    /// Verbatim if the command contains all data that a replica needs (see [`verbatim`]),
+    /// otherwise as a log entry.
     Verbatim,
 }
 
@@ -50,8 +50,8 @@ pub fn run(
     run_in_form(ctx, key, op, missing, Form::Entry, reply)
 }
 
-/// Like [`run`], but only on a queue for which `may_run` holds, at the queue's time. Nothing happens to
-/// other queues. Returns whether there is a queue.
+/// Like [`run`], but only on a queue for which `may_run` holds, at the queue's time. Other queues
+/// are not changed. Returns whether there is a queue.
 pub fn run_if(
     ctx: &mut Context,
     key: Name<'_>,
@@ -83,7 +83,7 @@ pub fn run_in_form(
 ) -> CommandResult {
     let moment = moment_of(op);
     change(ctx, key, |slot| {
-        // Replays do not come here, so they repeat what an older version has accepted.
+        // Replays do not come here, so they can repeat commands that an older version has accepted.
         op::check_times(clock_of(slot.split().1), op).map_err(|error| errors::reply_for(&error))?;
         match slot.split() {
             (_, Some(_)) => run_on_queue(slot, op, moment, form, reply),
@@ -140,7 +140,7 @@ fn run_on_queue(
     match (verbatim, &result) {
         (Some(_), Ok(_)) if !queue.tells() => slot.commit(moment, Replication::Verbatim),
         (of_verbatim, done) => {
-            // What other keys are told is replicated together with it, as log entries.
+            // The reports to other keys are replicated together with it, as log entries.
             let moment = of_verbatim.unwrap_or(moment);
             let entry = LogEntry::of(moment, before, None, replicated(op, done.as_ref().ok()));
             slot.commit(moment, Replication::Entry(&entry));
@@ -156,7 +156,7 @@ fn run_on_queue(
     }
 }
 
-/// Runs an operation that depends on what the queue holds once its due events are processed:
+/// Runs an operation that depends on the content of the queue after its due events are processed:
 /// `choose` gets the queue and its time, and returns the operation and a value for `reply`. The
 /// operation may not be refused, nor send. `reply` gets the outcome and that value, or `None` where
 /// there is no queue.

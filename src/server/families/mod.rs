@@ -6,7 +6,7 @@
 //! cost of an NFETCH does not grow with the number of queues.
 //!
 //! All of this is a hint, as the [due index](super::due_index) is: whoever takes from a queue opens
-//! its key by name. Nothing is kept before the first command asks for a family.
+//! its key by name. No state is kept before the first command asks for a family.
 
 mod queue_name;
 pub mod tokens;
@@ -36,15 +36,15 @@ thread_local! {
 /// Whether any command has asked for a family.
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 
-/// Grows whenever a queue may have another name, or what is kept of it has changed in another way
-/// than by [`note`]. What queues have noted before is then void.
+/// Grows whenever a queue may have another name, or its stored state has changed in another way
+/// than by [`note`]. Earlier notes of queues are void then.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 
 /// Whether any queue was ever refused to a user.
 static ANY_REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Records what a queue may be able to give, if it belongs to a family. Returns whether it does. The
-/// queue remembers what was recorded, so an unchanged queue is not looked up.
+/// Records whether a queue may be able to give messages, if it belongs to a family. Returns whether
+/// it does. The queue remembers what was recorded, so an unchanged queue is not looked up.
 #[inline]
 pub fn note(ctx: &Context, key: Name<'_>, queue: &mut Value, now: Millis) -> bool {
     let epoch = EPOCH.load(Relaxed);
@@ -86,7 +86,7 @@ pub fn activate() {
     if IS_ACTIVE.swap(true, Relaxed) {
         return;
     }
-    // They get their first turns by their names.
+    // The queues get their first turns by their names.
     let addresses: Vec<QueueAddress> =
         wakeups::with_index(|index| index.of_families().cloned().collect());
     for (db, key) in addresses {
@@ -94,13 +94,13 @@ pub fn activate() {
     }
 }
 
-/// A queue has changed: `gives` says what it may be able to give. Does nothing for a queue without
-/// a family. O(users of the family * log n).
+/// A queue has changed: `gives` says whether it may be able to give messages. Does nothing for a
+/// queue without a family. O(users of the family * log n).
 fn update(db: i32, key: &[u8], gives: Gives) {
     FAMILIES.with_borrow_mut(|families| families.update(db, key, gives));
 }
 
-/// There may be a queue of this name now.
+/// Notes that there may be a queue of this name now.
 pub fn arrived(db: i32, key: &[u8]) {
     if is_active() {
         notes_are_void();
@@ -108,8 +108,8 @@ pub fn arrived(db: i32, key: &[u8]) {
     }
 }
 
-/// A queue was tried and has nothing to give: to clients with a lease, nor, if `no_ack` is set, to
-/// those with NOACK.
+/// Notes that a queue was tried and has no message: for clients with a lease, nor, if `no_ack` is
+/// set, for those with NOACK.
 pub fn cannot_give(db: i32, key: &[u8], no_ack: bool) {
     notes_are_void();
     change(db, key, |member| {
@@ -134,7 +134,7 @@ fn change(db: i32, key: &[u8], change: impl FnOnce(&mut Member)) {
     }
 }
 
-/// A queue of the family has given to an NFETCH: all others come before it.
+/// Notes that a queue of the family has given messages to an NFETCH: all others come before it now.
 pub fn gave(db: i32, family: &[u8], key: &[u8]) {
     FAMILIES.with_borrow_mut(|families| {
         families.last_turn += 1;
@@ -145,7 +145,7 @@ pub fn gave(db: i32, family: &[u8], key: &[u8]) {
     });
 }
 
-/// There is no queue of this name any more.
+/// Notes that there is no queue of this name any more.
 pub fn forget(db: i32, key: &[u8]) {
     notes_are_void();
     FAMILIES.with_borrow_mut(|families| families.forget(db, key));
@@ -312,12 +312,12 @@ mod tests {
             .collect();
         let expected = [b"f:{1}", b"f:{2}", b"f:{3}", b"f:{1}", b"f:{2}", b"f:{3}"];
         assert_eq!(order, expected);
-        // One that could not give for a while has not lost its turn.
+        // A queue that could not deliver for a while has not lost its turn.
         cannot_give(0, b"f:{1}", false);
         assert_eq!(first(b"f").unwrap(), b"f:{2}");
         update(0, b"f:{1}", BOTH);
         assert_eq!(first(b"f").unwrap(), b"f:{1}");
-        // One that comes stands at the end.
+        // A new queue is at the end.
         update(0, b"f:{0}", BOTH);
         forget(0, b"f:{1}");
         let (second, third) = (next(query(b"f"), None), b"f:{3}");

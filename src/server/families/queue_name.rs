@@ -8,7 +8,7 @@ use std::rc::Rc;
 use crate::redis::{Name, OwnedName};
 use dq_queue::family;
 
-/// The name of a queue, shared by all that mention the queue.
+/// The name of a queue, shared by all users of the name.
 #[derive(Clone)]
 pub struct QueueName(Rc<Inner>);
 

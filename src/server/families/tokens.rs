@@ -1,4 +1,4 @@
-//! Where the last delivery of a consumer is that asked a family for it with a token.
+//! The queue of the last delivery of a consumer that asked a family for it with a token.
 //!
 //! This is a note of this server. A consumer that it does not know is looked for in all queues of
 //! the family, once.
@@ -10,8 +10,8 @@ use dq_queue::op::Fetch;
 
 use super::{members, QueueName};
 
-/// With more consumers than this all of them are forgotten, so that names that never come again
-/// take no memory.
+/// If there are more consumers than this, all of them are forgotten, so that names that are
+/// never used again need no memory.
 const MOST_CONSUMERS: usize = 10_000;
 
 /// A database, the name of a family, and the name of a consumer.
@@ -29,7 +29,7 @@ fn asker(db: i32, family: &[u8], fetch: &Fetch<'_>) -> Option<Asker> {
     Some((db, family.into(), consumer.into()))
 }
 
-/// Notes that a queue of a family has given to this fetch.
+/// Notes that a queue of a family has delivered to this fetch.
 pub fn gave(db: i32, family: &[u8], fetch: &Fetch<'_>, key: &[u8]) {
     if fetch.token.is_none() && LAST.with_borrow(HashMap::is_empty) {
         return;
@@ -40,7 +40,8 @@ pub fn gave(db: i32, family: &[u8], fetch: &Fetch<'_>, key: &[u8]) {
     note(asker, (fetch.token.as_deref().map(Into::into), key.into()));
 }
 
-/// Notes that this fetch repeats no delivery, so that its consumer is not looked for again.
+/// Notes that this fetch repeats no delivery, so that the delivery of its consumer is not searched
+/// again.
 pub fn not_found(db: i32, family: &[u8], fetch: &Fetch<'_>) {
     if fetch.token.is_none() {
         return;

@@ -12,10 +12,10 @@ use super::queue_name::QueueName;
 /// A queue in the order of turns: the turn in which it has last given, and its name.
 pub type Candidate = (u64, QueueName);
 
-/// What a queue may be able to give: to clients with a lease, and to those with NOACK.
+/// Whether a queue may be able to give messages: to clients with a lease, and to those with NOACK.
 pub type Gives = [bool; 2];
 
-/// Queues by their turns, of which each has its own.
+/// Queues by their turns, which differ.
 type Ready = BTreeMap<u64, QueueName>;
 
 /// One queue of a family.
@@ -28,12 +28,12 @@ pub(super) struct Member {
     pub is_foreign: bool,
 }
 
-/// The queues of a family that a user may take from, as far as that is known.
+/// The queues of a family that a user may take from, as far as the rights are known.
 #[derive(Default)]
 pub(super) struct View {
-    /// Those that may be able to give, for each of [`Gives`]. `None` until they are asked for.
+    /// The queues that may be able to give, for each of [`Gives`]. `None` until they are asked for.
     ready: [Option<Ready>; 2],
-    /// Those that the user may not take from.
+    /// The queues that the user may not take from.
     pub refused: HashSet<QueueName>,
     /// The rights of the user when they were last read; `None` since a queue was refused first.
     pub rights: Option<u64>,
@@ -42,7 +42,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Enters a member where it belongs, and takes it out elsewhere.
+    /// Adds a member to the right lists, and removes it from the others.
     pub fn update(&mut self, member: &Member) {
         let is_open = self.is_open(member);
         for (ready, gives) in self.ready.iter_mut().zip(member.gives) {
@@ -194,7 +194,7 @@ impl Families {
     }
 }
 
-/// Who asks for the messages of which family.
+/// The user, and the family whose messages are asked for.
 #[derive(Clone, Copy)]
 pub struct Query<'a> {
     /// The database.

@@ -25,7 +25,7 @@ use super::{clock, families, rights, wakeups};
 /// The result of trying to serve a blocked client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
-    /// The client has its messages, or is gone: it waits no longer.
+    /// The client waits no longer: it has its messages, or is gone.
     Over,
     /// The client has lost its rights. It has got an error, and waits no longer.
     Refused,
@@ -79,7 +79,7 @@ pub fn block_on_family(
     }
 }
 
-/// Replies to all clients that wait for families that there is nothing.
+/// Replies to all clients that wait for families, without a message.
 pub fn answer_families() {
     for client in wait_list::all_of_families() {
         client.leave();
@@ -89,8 +89,8 @@ pub fn answer_families() {
     }
 }
 
-/// Checks whether what the clients that wait for families may take has changed: the slots of this
-/// node, and the rights of their users. Called by the server's cron.
+/// Checks for changes of the queues that clients which wait for families may take from: the slots
+/// of this node, and the rights of their users. Called by the server's cron.
 pub fn check_families(ctx: &Context) {
     if !wait_list::any_of_families() {
         return;
@@ -106,8 +106,8 @@ pub fn check_families(ctx: &Context) {
     }
 }
 
-/// A queue of a family was tried and cannot give now: to clients with a lease, nor, if `no_ack` is
-/// set, to those with NOACK.
+/// Notes that a queue of a family was tried and cannot give now: to clients with a lease, nor, if
+/// `no_ack` is set, to those with NOACK.
 pub fn passed_over(ctx: &mut Context, key: Name<'_>, no_ack: bool) {
     families::cannot_give(ctx.db(), key.bytes(), no_ack);
     schedule_refill(ctx, key);
@@ -144,7 +144,7 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
             return Served::NothingForAny;
         };
         if !can_begin(queue, server) {
-            // The slice brings its clock into line, and then schedules this wait list again.
+            // The slice sets its clock by the server's, and then schedules this wait list again.
             wakeups::schedule(ctx, ctx.db(), key.bytes(), server.ms());
             return Served::NothingForAny;
         }
@@ -179,8 +179,8 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
 }
 
 impl BlockedFetch {
-    /// Whether its user may still make its call, for this key. [`families::may_take`] checks the
-    /// key of a client that waits for a family.
+    /// Whether the client's user may still make the client's call for this key.
+    /// [`families::may_take`] checks the key of a client that waits for a family.
     fn may_be_served(&self, key: Name<'_>) -> bool {
         match &self.family {
             None => rights::may_wait(&self.user, self.call, key),

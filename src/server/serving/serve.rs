@@ -15,7 +15,7 @@ use crate::server::waiting::blocked_fetch::BlockedFetch;
 use crate::server::waiting::wait_list;
 use crate::server::{config, families, metrics, rights, wakeups};
 
-/// How much of this turn's slice commands have used, in microseconds.
+/// The part of this turn's slice that commands have used, in microseconds.
 static USED_US: AtomicU64 = AtomicU64::new(0);
 
 /// Serves scheduled wait lists, up to one whose log entries cannot be in one command with those of the
@@ -78,7 +78,8 @@ pub fn before_command(ctx: &mut Context, key: Name<'_>) -> bool {
         ctx.collect_log_entries();
         serve_list(ctx, key, db, start + budget - used);
         let took = clock::monotonic_us() - start;
-        // At least 1, however short it was, so that the work in one turn is limited.
+        // Each slice counts at least 1, even if it was short, so that the work in one turn is
+        // limited.
         USED_US.store(used + took.max(1), Relaxed);
     }
     !wait_list::is_scheduled(db, key.bytes())
@@ -145,11 +146,11 @@ fn serve_list(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64) {
     }
 }
 
-/// Whose turn it is to give to a client.
+/// The queue whose turn it is to deliver to a client.
 enum Turn {
-    /// That of this queue, or the client waits for this queue.
+    /// The client gets messages of this queue, or waits for it.
     This,
-    /// That of another queue of the family, which has not given for longer.
+    /// The client gets messages of another queue of the family, which has not delivered for longer.
     Other(families::QueueName),
     /// This queue cannot give to the client, or its user may not take from the queue.
     Never,
@@ -172,7 +173,7 @@ fn turn_of(ctx: &Context, db: i32, key: Name<'_>, client: &BlockedFetch) -> Turn
     }
 }
 
-/// Serves the clients that get what this one got.
+/// Serves the clients that get the same reply as this one.
 fn serve_twins(ctx: &mut Context, key: Name<'_>, client: &BlockedFetch) {
     let mut twin = client.twin.take();
     while let Some(client) = twin {

@@ -1,4 +1,4 @@
-//! What follows when slots have come or gone, for clients that wait for families and for queues that
+//! The steps after slots have come or gone, for clients that wait for families and for queues that
 //! have come before their slots.
 
 use crate::redis::{clock, Context};
@@ -13,12 +13,13 @@ pub fn check(ctx: &Context) {
     if !ctx.is_in_cluster() {
         return;
     }
-    // First, so that clients that wait get messages of queues that have come with the change.
+    // This comes first, so that waiting clients get messages of queues that have come with the
+    // change.
     if own_slots::must_tell() {
         super::answer_families();
     }
     if own_slots::refresh(ctx) {
-        // Clients that wait here get messages of queues that have come, without a call of theirs.
+        // Clients that wait here get messages of queues that have come, without a new call.
         for (db, key) in families::slots_changed() {
             wait_list::schedule(db, &key);
         }

@@ -1,4 +1,4 @@
-//! A client that waits for messages: what it asked for, of which queues, and with whose rights.
+//! A client that waits for messages: its request, its queues, and the user whose rights count.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -20,7 +20,7 @@ pub struct OfFamily {
 
 /// A client that is blocked in a FETCH, MFETCH or NFETCH.
 pub struct BlockedFetch {
-    /// What the client asked for.
+    /// The request of the client.
     pub(in crate::server) request: Request,
     pub(super) class: Class,
     pub(in crate::server) db: i32,
@@ -28,12 +28,12 @@ pub struct BlockedFetch {
     /// The user whose rights count, and the call that it has made.
     pub(in crate::server) user: Rc<[u8]>,
     pub(in crate::server) call: Call,
-    /// If it waits for a family, it waits for no keys.
+    /// The family that the client waits for. Then it waits for no keys.
     pub(in crate::server) family: Option<OfFamily>,
-    /// Its position. 0 while it is not in the wait lists.
+    /// The client's position. 0 while it is not in the wait lists.
     pub(super) ticket: Cell<Ticket>,
     pub(super) handle: OnceCell<Handle>,
-    /// A client that was blocked later and gets what this one gets (see [`twins`]).
+    /// A client that was blocked later and gets the same reply as this one (see [`twins`]).
     pub(in crate::server) twin: RefCell<Option<Rc<BlockedFetch>>>,
 }
 
@@ -82,7 +82,7 @@ impl BlockedFetch {
         })
     }
 
-    /// The handle to answer the client, as long as it waits.
+    /// The handle to answer the client, while it waits.
     pub fn handle(&self) -> Option<&Handle> {
         self.handle.get().filter(|handle| !handle.is_over())
     }

@@ -11,9 +11,9 @@ pub type Ticket = u64;
 /// can be served, or none: if the first gets nothing, the others are not tried.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Class {
-    /// The group whose messages it takes. `None`: any group.
+    /// The group whose messages the client takes. `None`: any group.
     pub group: Option<Rc<[u8]>>,
-    /// Whether it takes messages without a lease (NOACK). MAXRUNNING does not limit those.
+    /// Whether the client takes messages without a lease (NOACK). MAXRUNNING does not limit those.
     pub no_ack: bool,
     /// The user, if the client waits for a family: users may take from different queues of it.
     pub user: Option<Rc<[u8]>>,

@@ -1,4 +1,4 @@
-//! Clients that wait for messages: who they are, for which queues they wait, and in which order.
+//! Clients that wait for messages: their requests, the queues that they wait for, and their order.
 //!
 //! `blocked_fetch.rs` has the client, `wait_list.rs` the wait list of each queue, `classes.rs` the order
 //! of the clients in one list, and `twins.rs` the clients that get what others get. Nothing here
@@ -19,7 +19,7 @@ use classes::Class;
 
 /// The request of a blocked client, and the form of its reply.
 pub struct Request {
-    /// What it asked for, without acks: those are done.
+    /// The request, without acks: those are done.
     pub fetch: Fetch<'static>,
     /// The form of its reply.
     pub delivery: DeliveryReply,

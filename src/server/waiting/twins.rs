@@ -1,6 +1,6 @@
-//! Blocked clients that repeat each other: fetches of one consumer with the same token. A worker that
-//! has lost its connection leaves one behind when it calls again. What the first of them gets, the
-//! others get too, as if they had called again after that.
+//! Blocked clients with equal requests: fetches of one consumer with the same token. A worker that
+//! has lost its connection leaves one behind when it calls again. The other clients get the same
+//! reply as the first, as if they had called again after that.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,14 +9,14 @@ use std::rc::{Rc, Weak};
 use super::blocked_fetch::BlockedFetch;
 use crate::server::address::QueueAddress;
 
-/// What a client waits for: a queue, or a family with the rights of a user.
+/// The object that a client waits for: a queue, or a family with the rights of a user.
 #[derive(PartialEq, Eq, Hash)]
 enum Awaited {
     Queue(QueueAddress),
     Family(i32, Rc<[u8]>, Rc<[u8]>),
 }
 
-/// What is awaited, the name of the consumer, and the token.
+/// The object that is awaited, the name of the consumer, and the token.
 type Asked = (Awaited, Box<[u8]>, Box<[u8]>);
 
 thread_local! {

@@ -152,7 +152,7 @@ thread_local! {
 
 /// The number of clients that wait for a family.
 static OF_FAMILIES: AtomicUsize = AtomicUsize::new(0);
-/// The number of clients in the wait lists, so that nothing is looked up while there are none.
+/// The number of clients in the wait lists, so that the map is not searched while there are none.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 /// The number of scheduled lists, so that checking for one costs nothing.
 static SCHEDULED: AtomicUsize = AtomicUsize::new(0);
@@ -291,7 +291,7 @@ pub fn next_client(db: i32, key: &[u8], tried: Ticket) -> Option<(Ticket, Rc<Blo
         let of_list = lists.get(db, key)?.clients.next(tried);
         let of_family = lists.of_family(db, key);
         let of_family = of_family.and_then(|clients| clients.next(tried));
-        // The one that came first.
+        // The client that came first.
         let both = of_list.into_iter().chain(of_family);
         let (ticket, client) = both.min_by_key(|(ticket, _)| *ticket)?;
         Some((ticket, Rc::clone(client)))
