@@ -11,14 +11,14 @@ use std::ptr;
 use std::rc::Rc;
 
 /// The access flags without those that say whether a key is read or written: rights are checked
-/// against what a command does with the value.
+/// against the access of a command to the value.
 const RIGHTS: u32 = raw::REDISMODULE_CMD_KEY_ACCESS
     | raw::REDISMODULE_CMD_KEY_INSERT
     | raw::REDISMODULE_CMD_KEY_DELETE
     | raw::REDISMODULE_CMD_KEY_UPDATE;
 
 thread_local! {
-    /// The last user that was asked for. Most calls are those of one user.
+    /// The last user whose rights were checked. Most calls are those of one user.
     static LAST: RefCell<Option<(Rc<[u8]>, OwnedName)>> = const { RefCell::new(None) };
 }
 
@@ -48,7 +48,7 @@ impl Context {
         }
     }
 
-    /// Gives `read` the reply of ACL GETUSER. `None` if the server gives none.
+    /// Passes the reply of ACL GETUSER to `read` of ACL GETUSER. `None` if the server gives none.
     pub(super) fn with_rules<R>(
         &self,
         user: &[u8],
@@ -146,7 +146,7 @@ pub(super) unsafe fn has_call(user: *mut raw::RedisModuleUser, call: &[Name<'_>]
     checked == raw::REDISMODULE_OK as c_int
 }
 
-/// The user whom clients are that have not named themselves.
+/// The user of clients that have not logged in.
 pub const DEFAULT_USER: &[u8] = b"default";
 
 thread_local! {

@@ -1,5 +1,5 @@
-//! Adds to an error about the words of a call what the description of the command knows: the option
-//! that was probably meant, or the syntax.
+//! Adds to an error about the words of a call a hint from the description of the command: the
+//! option that was probably meant, or the syntax.
 
 use super::spec::{Arg, CommandSpec, Kind};
 use dq_queue::args::{UNKNOWN_OPTION, WORD_IS_ABSENT};
@@ -7,7 +7,7 @@ use dq_queue::args::{UNKNOWN_OPTION, WORD_IS_ABSENT};
 /// The largest edit distance at which an option may have been meant.
 const NEAR: usize = 2;
 
-/// Returns what is added to the text of an error of this command. It is empty for most errors.
+/// Returns the hint for an error of this command. It is empty for most errors.
 #[cold]
 pub fn advice(spec: &CommandSpec, error: &str) -> String {
     if let Some(word) = error.strip_prefix(UNKNOWN_OPTION) {
@@ -23,8 +23,8 @@ pub fn advice(spec: &CommandSpec, error: &str) -> String {
     }
 }
 
-/// The token nearest to a word, unless none is near or the word is one itself and only stands in
-/// the wrong place. At least half of a short word must be right.
+/// The token nearest to a word, unless none is near, or the word is itself a token in a wrong
+/// position. At least half of a short word must be right.
 fn nearest(args: &[Arg], word: &str) -> Option<&'static str> {
     let mut tokens = Vec::new();
     collect_tokens(args, &mut tokens);

@@ -17,7 +17,8 @@ use std::cell::OnceCell;
 use std::os::raw::{c_int, c_void};
 use std::ptr;
 
-/// The alarm, and what it calls in a context of its own: an event of a descriptor has none.
+/// The alarm, and the function that it calls in a separate context, because an event of a
+/// descriptor has none.
 struct Alarm {
     fd: OwnedFd,
     ctx: *mut raw::RedisModuleCtx,
@@ -25,7 +26,7 @@ struct Alarm {
 }
 
 thread_local! {
-    /// Empty where there is no alarm.
+    /// Empty if there is no alarm.
     static ALARM: OnceCell<Alarm> = const { OnceCell::new() };
 }
 
@@ -39,7 +40,7 @@ pub unsafe fn install(ctx: *mut raw::RedisModuleCtx, ring: fn(*mut raw::RedisMod
     let Ok(fd) = timerfd_create(TimerfdClockId::Monotonic, flags) else {
         return;
     };
-    // SAFETY: guaranteed by the caller. The descriptor stays open as long as the loop watches it,
+    // SAFETY: the caller guarantees it. The descriptor stays open as long as the loop watches it,
     // which is for ever, and the callback ignores its data.
     let is_watched = unsafe {
         api!(RedisModule_EventLoopAdd(
@@ -50,7 +51,7 @@ pub unsafe fn install(ctx: *mut raw::RedisModuleCtx, ring: fn(*mut raw::RedisMod
         )) == raw::REDISMODULE_OK as c_int
     };
     if is_watched {
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: the caller guarantees it.
         let ctx = unsafe { api!(RedisModule_GetDetachedThreadSafeContext(ctx)) };
         ALARM.with(|alarm| alarm.set(Alarm { fd, ctx, ring }).ok());
     }
@@ -72,7 +73,7 @@ pub fn set(delay_us: u64) {
                 tv_nsec: (delay_us % 1_000_000 * 1000) as _,
             },
         };
-        // It cannot fail with a valid delay; if it did, the timer would fire a little later.
+        // The call cannot fail with a valid delay; if it did, the timer would fire a little later.
         let _ = timerfd_settime(&alarm.fd, TimerfdTimerFlags::empty(), &delay);
     });
 }

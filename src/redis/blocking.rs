@@ -1,8 +1,8 @@
 //! Blocked clients: clients that wait for keys.
 //!
-//! Those that wait for certain keys are blocked *on keys*, because the server then redirects them
-//! when a slot leaves the node, and unblocks them when the primary becomes a replica. Those that
-//! wait for a family are blocked without keys. In both cases the module answers the clients
+//! Clients that wait for certain keys are blocked *on keys*, because the server then redirects
+//! them when a slot leaves the node, and unblocks them when the primary becomes a replica. Clients
+//! that wait for a family are blocked without keys. In both cases the module answers the clients
 //! itself: when a key is signalled, the server calls back for every client that waits for the key,
 //! so its cost grows with the number of clients.
 
@@ -16,7 +16,7 @@ use std::os::raw::{c_int, c_longlong, c_void};
 use std::ptr;
 use std::rc::Rc;
 
-/// The timeout that the server gets: none, because [`deadlines`] ends waits.
+/// The timeout for the server: none, because [`deadlines`] ends waits.
 const NO_TIMEOUT: c_longlong = 0;
 
 /// A handle to answer one blocked client. It may outlive the wait; then it does nothing.
@@ -209,7 +209,7 @@ pub fn block_without_keys(
     Some(handle)
 }
 
-/// Takes the wait of a client that waits without keys. `None` if it is over.
+/// Removes and returns the wait of a client that waits without keys. `None` if it is over.
 fn take_without_keys(blocked: *mut raw::RedisModuleBlockedClient) -> Option<Private> {
     WITHOUT_KEYS.with_borrow_mut(|clients| clients.remove(&(blocked as usize)))
 }
@@ -220,7 +220,7 @@ unsafe extern "C" fn timed_out_without_keys(
     _: *mut *mut raw::RedisModuleString,
     _: c_int,
 ) -> c_int {
-    // SAFETY: the context is the server's, for this call, of a blocked client.
+    // SAFETY: the context is valid for this call, and belongs to a blocked client.
     let (reply, blocked) = unsafe {
         let blocked = api!(RedisModule_GetBlockedClientHandle(ctx));
         (Reply::new(ctx), blocked)
@@ -256,7 +256,7 @@ unsafe extern "C" fn gone_without_keys(
 /// # Safety
 /// The server has passed `blocked` to the callback that is running, and this is called once for it.
 unsafe fn release(blocked: *mut raw::RedisModuleBlockedClient) {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller guarantees it.
     unsafe { api!(RedisModule_UnblockClient(blocked, ptr::null_mut())) };
 }
 
@@ -265,7 +265,7 @@ unsafe fn release(blocked: *mut raw::RedisModuleBlockedClient) {
 /// # Safety
 /// `ctx` must be the context of a callback of a client blocked by `block`.
 unsafe fn private<'a>(ctx: *mut raw::RedisModuleCtx) -> &'a Private {
-    // SAFETY: guaranteed by the caller; only `freed` drops it.
+    // SAFETY: the caller guarantees it; only `freed` drops it.
     unsafe { &*api!(RedisModule_GetBlockedClientPrivateData(ctx)).cast::<Private>() }
 }
 
@@ -295,7 +295,7 @@ unsafe extern "C" fn timed_out(
     _: *mut *mut raw::RedisModuleString,
     _: c_int,
 ) -> c_int {
-    // SAFETY: the server's, for this call, of a client that `block` blocked.
+    // SAFETY: the context is valid for this call, and belongs to a client that `block` blocked.
     let reply = unsafe { Reply::new(ctx) };
     let done = contain(false, || {
         // SAFETY: as above.
@@ -321,7 +321,7 @@ unsafe extern "C" fn timed_out(
 /// The server does not call this after a timeout or an answer (module.c, unblockClientFromModule).
 unsafe extern "C" fn gone(ctx: *mut raw::RedisModuleCtx, _: *mut raw::RedisModuleBlockedClient) {
     contain((), || {
-        // SAFETY: the server's, for this call, of a client that `block` blocked.
+        // SAFETY: the context is valid for this call, and belongs to a client that `block` blocked.
         let Private { wait, client } = unsafe { private(ctx) };
         client.end();
         wait.gone();

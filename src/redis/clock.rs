@@ -18,8 +18,8 @@ static LAST_TICKS: AtomicU64 = AtomicU64::new(NO_TICKS);
 /// Marks that the last reading must not be used as a recent one. No counter reaches this value.
 const NO_TICKS: u64 = u64::MAX;
 
-/// For how many ticks a reading counts as recent: 32 us at 1 GHz, 8 us at 4 GHz. A command takes
-/// about as long from its client to the module.
+/// A reading counts as recent for this many ticks: 32 us at 1 GHz, 8 us at 4 GHz. A command
+/// takes about as long from its client to the module.
 const RECENT_TICKS: u64 = 1 << 15;
 
 /// The time of the queue clock, in microseconds since 1970. It goes back only if the system clock was
@@ -62,9 +62,9 @@ pub fn take_set_back() -> bool {
     was_set_back
 }
 
-/// The time-stamp counter of the processor, or `None` where there is none. Reading it costs less
-/// than half of reading a clock. Where it differs between cores, or jumps when a virtual machine
-/// migrates, an older reading may count as recent, for at most [`RECENT_TICKS`] more.
+/// The time-stamp counter of the processor, or `None` if it has none. Reading it costs less than
+/// half of reading a clock. If the counter differs between cores, or jumps when a virtual
+/// machine migrates, an older reading may count as recent, for at most [`RECENT_TICKS`] more.
 #[inline]
 fn ticks() -> Option<u64> {
     #[cfg(target_arch = "x86_64")]
@@ -103,7 +103,7 @@ fn wall_us() -> u64 {
 mod tests {
     use super::*;
 
-    // One test, because all tests would share the last reading.
+    // This is one test, because separate tests would share the last reading.
     #[test]
     fn a_recent_time_is_never_before_a_time_that_was_shown() {
         let mut last = 0;

@@ -1,4 +1,4 @@
-//! The server, as it can be used during one call.
+//! The functions of the server that can be used during one call.
 
 use super::log_entries::LogEntries;
 use super::{raw, slots, write_refusal, Name, OwnedName, Reply};
@@ -32,7 +32,7 @@ static IS_IN_CLUSTER: AtomicBool = AtomicBool::new(false);
 
 type MustObeyClient = unsafe extern "C" fn(*mut raw::RedisModuleCtx) -> c_int;
 
-/// Looks up the API functions that the bindings crate does not declare.
+/// Finds the API functions that the bindings crate does not declare.
 ///
 /// # Safety
 /// The API must be initialised.
@@ -95,7 +95,7 @@ impl Context {
     /// # Safety
     /// As for [`Context::new`].
     pub(super) unsafe fn of_command(ctx: *mut raw::RedisModuleCtx) -> Self {
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: the caller guarantees it.
         let mut context = unsafe { Context::new(ctx) };
         context.is_command = true;
         context
@@ -179,7 +179,7 @@ impl Context {
         !is_paused && !write_refusal::is_refusing(self)
     }
 
-    /// Whether this server is a replica that takes no writes of clients.
+    /// Whether this server is a replica that refuses the writes of clients.
     pub fn is_read_only(&self) -> bool {
         self.flags() & CTX_READ_ONLY != 0
     }
@@ -278,8 +278,8 @@ impl Context {
     }
 
     /// Whether log entries of this queue can be in one command with those that were collected:
-    /// all are of one database, and in a cluster of one slot, since a slot may be replicated by
-    /// itself to the node that takes it over.
+    /// all are of one database, and in a cluster of one slot, because a slot may be replicated
+    /// separately to the node that takes it over.
     pub fn can_collect(&self, db: i32, key: &[u8]) -> bool {
         let collected = self.collected.borrow();
         let may_be_of = |collected: &LogEntries| {

@@ -20,7 +20,7 @@ pub(super) trait Blocked: 'static {
     fn time_out(self: Rc<Self>, wait: &dyn Wait);
 }
 
-/// A client that waits until its deadline, and what it waits for.
+/// A client that waits until its deadline, and the condition that it waits for.
 type Waiting = (Rc<dyn Blocked>, Rc<dyn Wait>);
 
 #[derive(Default)]

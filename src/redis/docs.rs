@@ -1,4 +1,4 @@
-//! Converts command descriptions to the form that the server takes.
+//! Converts command descriptions to the form that the server accepts.
 //!
 //! Without a description the server checks neither the number of arguments nor the keys, and users
 //! with key permissions and cluster clients cannot use the command properly.

@@ -57,7 +57,7 @@ macro_rules! entry_point {
             argv: *mut *mut redis_module::raw::RedisModuleString,
             argc: std::os::raw::c_int,
         ) -> std::os::raw::c_int {
-            // SAFETY: the arguments are the server's.
+            // SAFETY: the server passes valid arguments.
             unsafe { $crate::redis::on_load(ctx, argv, argc, &$module) }
         }
     };
@@ -74,7 +74,7 @@ pub unsafe fn on_load(
     argc: c_int,
     module: &'static Module,
 ) -> c_int {
-    // Nothing may allocate before this call, because it looks up the allocator.
+    // Nothing may allocate before this call, because this call finds the allocator.
     // SAFETY: the context is the server's.
     let ready = unsafe {
         raw::Export_RedisModule_Init(
@@ -88,7 +88,7 @@ pub unsafe fn on_load(
         return raw::REDISMODULE_ERR as c_int;
     }
     log_panics();
-    // SAFETY: context and arguments are the server's, for this call.
+    // SAFETY: context and arguments are valid for this call.
     let loaded = contain(Err("an internal error".into()), || unsafe {
         load(ctx, Args::new(argv, argc), module)
     });
@@ -115,7 +115,7 @@ unsafe fn load(
     if !is_new_enough() {
         return Err("it needs Redis 7.0 or Valkey, or newer".into());
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller guarantees it.
     unsafe {
         context::resolve();
         Context::new(ctx).look_for_cluster();
@@ -160,7 +160,7 @@ unsafe fn set_options(ctx: *mut raw::RedisModuleCtx) {
     let wanted = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
         | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
         | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
-    // SAFETY: guaranteed by the caller. Redis 7.0 cannot list the options that it knows, but it
+    // SAFETY: the caller guarantees it. Redis 7.0 cannot list the options that it knows, but it
     // knows these.
     unsafe {
         let known = raw::RedisModule_GetModuleOptionsAll.map_or(wanted, |all| all() as u32);

@@ -86,7 +86,7 @@ unsafe extern "C" fn changed(
     }
     IS_TURNING.store(false, Relaxed);
     contain((), || {
-        // SAFETY: the context is the event's.
+        // SAFETY: the context is valid during the event.
         let mut context = unsafe { Context::new(ctx) };
         if let Some(handler) = HANDLER.get() {
             handler(&mut context);

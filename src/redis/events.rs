@@ -10,7 +10,7 @@ use std::os::raw::{c_char, c_int, c_void};
 
 /// The handlers of events.
 ///
-/// None of them may change or replicate anything: the change would become part of the command that
+/// No handler may change or replicate anything: the change would become part of the command that
 /// caused the event (for example `REPLICAOF NO ONE` in a replica's stream), which has crashed
 /// servers. They only remember what has happened, and set the timer. They must not rely on the key
 /// of an event either, because it may be gone again.
@@ -42,7 +42,7 @@ pub struct Events {
 pub enum Loading {
     /// The old data is gone.
     Started,
-    /// The data is there. May be reported twice for one load.
+    /// The data is loaded. May be reported twice for one load.
     Ended,
     /// The loaded data is incomplete. The server will try again or stop.
     Failed,
@@ -107,7 +107,7 @@ pub(super) fn unlinked(db: i32, name: &[u8]) {
 /// `ctx` must be the live context of an event.
 unsafe fn dispatch(ctx: *mut raw::RedisModuleCtx, handle: impl FnOnce(&Events, &mut Context)) {
     contain((), || {
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: the caller guarantees it.
         let mut context = unsafe { Context::new(ctx) };
         if let Some(events) = EVENTS.get() {
             handle(&events, &mut context);
@@ -124,7 +124,7 @@ unsafe extern "C" fn role(
     followers::assume_present();
     replays::assume();
     let primary = sub == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER;
-    // SAFETY: the context is the event's, here and below.
+    // SAFETY: the context is valid during the event, here and below.
     unsafe {
         dispatch(ctx, |events, context| {
             (events.role_changed)(context, primary)
@@ -258,7 +258,7 @@ unsafe extern "C" fn key(
     event: *const c_char,
     key: *mut raw::RedisModuleString,
 ) -> c_int {
-    // SAFETY: event and key are the server's, for this call.
+    // SAFETY: event and key are valid for this call.
     unsafe {
         let event = CStr::from_ptr(event).to_bytes();
         // The server sends `loaded` for every key of a file, of any type, and the key's name is an

@@ -87,7 +87,8 @@ pub(super) fn setting<R>(ctx: &Context, name: &CStr, use_it: impl FnOnce(&[u8]) 
     }
 }
 
-/// How a server keeps its data. Each field is `None` where the server does not tell it.
+/// The way in which a server keeps its data. Each field is `None` where the server does not tell
+/// it.
 #[derive(Debug, Default)]
 pub struct Keeping {
     /// The `maxmemory-policy`.

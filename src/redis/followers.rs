@@ -3,11 +3,12 @@
 //!
 //! Replicating a log entry is a third of the cost of a SEND. The server discards the entry if there
 //! is no follower; for its own commands it does not even compose one. But it reports to modules
-//! only whether there is an append-only file. So the module assumes that followers are present until
-//! there is no append-only file and the server's INFO shows neither a replica nor a backlog. From
-//! then on there is none until a child process is forked: an append-only file that is turned on, and
-//! a replica that connects while there is no backlog, begin with a snapshot, which contains all
-//! earlier changes. What is replicated between that and the fork is not sent to any follower.
+//! only whether there is an append-only file. So the module assumes that followers are present
+//! until there is no append-only file and the server's INFO shows neither a replica nor a backlog.
+//! From then on there is none until a child process is forked: an append-only file that is turned
+//! on, and a replica that connects while there is no backlog, begin with a snapshot, which contains
+//! all earlier changes. Commands that are replicated between that and the fork are not sent to any
+//! follower.
 
 use super::context::{CTX_CLUSTER, CTX_PRIMARY};
 use super::{raw, Context};

@@ -61,7 +61,7 @@ impl<'a> Handle<'a> {
     /// The context and the name must be live.
     #[inline(always)]
     unsafe fn open(ctx: &'a Context, name: Name<'_>, mode: c_int) -> Result<Self, WrongType> {
-        // SAFETY: guaranteed by the caller. The answers of the server about the key hold until it
+        // SAFETY: the caller guarantees it. The answers of the server about the key hold until it
         // is closed, because nothing else runs until then.
         unsafe {
             let key = api!(RedisModule_OpenKey(ctx.as_ptr(), name.as_ptr(), mode)).cast();

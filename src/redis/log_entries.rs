@@ -31,7 +31,7 @@ fn string(bytes: &[u8]) -> *mut raw::RedisModuleString {
 }
 
 impl LogEntries {
-    /// None yet, of queues in this database and, in a cluster, in this slot.
+    /// An empty collection, for queues in this database and, in a cluster, in this slot.
     pub(super) fn new(db: i32, slot: Option<c_int>) -> LogEntries {
         LogEntries {
             db,
@@ -41,12 +41,12 @@ impl LogEntries {
         }
     }
 
-    /// Whether they are of queues in this database.
+    /// Whether the collected entries belong to this database.
     pub(super) fn is_of_db(&self, db: i32) -> bool {
         self.db == db
     }
 
-    /// Whether they are of queues in this slot.
+    /// Whether the collected entries belong to this slot.
     pub(super) fn is_of_slot(&self, slot: Option<c_int>) -> bool {
         self.slot == slot
     }
@@ -66,8 +66,8 @@ impl LogEntries {
         self.pairs.extend([last, string(entry)]);
     }
 
-    /// Replicates them: as `DQ.OP name entry [entry ...]` those of one queue, as `DQ.OPS name entry
-    /// [name entry ...]` those of several. Does nothing if there are none.
+    /// Replicates the entries: as `DQ.OP name entry [entry ...]` those of one queue, as `DQ.OPS
+    /// name entry [name entry ...]` those of several. Does nothing if there are none.
     ///
     /// # Safety
     /// `ctx` must be the live context of the call, with the database of the queues selected.

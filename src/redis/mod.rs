@@ -8,7 +8,7 @@
 //! The interface for the rest of the module is safe:
 //!
 //! - [`Context`] is the server during one call. It cannot leave the thread.
-//! - Opening a key borrows the context mutably. Everything that can run code of other modules
+//! - Opening a key borrows the context mutably. All calls that can run code of other modules
 //!   (opening another key, publishing an event) needs the same borrow. So no queue is borrowed
 //!   while other code could change it.
 //! - A [`Name`] or an argument lives as long as the call that it belongs to.

@@ -5,7 +5,7 @@ use super::raw;
 /// Makes no alarm.
 ///
 /// # Safety
-/// There is nothing to keep in mind. It is unsafe as the one of Linux is.
+/// There are no conditions. It is unsafe as the one of Linux is.
 pub unsafe fn install(_: *mut raw::RedisModuleCtx, _: fn(*mut raw::RedisModuleCtx)) {}
 
 /// Does nothing.

@@ -1,4 +1,4 @@
-//! What this server remembers of a queue in one of its keys.
+//! The notes that this server keeps of a queue in one of its keys.
 
 use dq_queue::Millis;
 
@@ -6,7 +6,7 @@ use dq_queue::Millis;
 /// when its key is renamed or moved. A copy begins without any.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// When the timer will next look at the queue, in Unix ms. `None` if that is not known yet.
+    /// When the timer will next check the queue, in Unix ms. `None` if that is not known yet.
     pub wake: Option<Millis>,
     /// Fire times before this (Unix ms) were missed while the queue was on its way here, for example
     /// in a dump.
@@ -14,7 +14,7 @@ pub struct Notes {
     /// The term of the server in which the salt of generated ids was drawn. 0 means in none: the
     /// queue was loaded from elsewhere or from an older copy.
     pub salt_term: u64,
-    /// What was last noted of what the queue may be able to give. 0 means nothing.
+    /// The messages that the queue may be able to give, as last noted. 0 means nothing.
     pub gives: u64,
     /// The last term of the server in which the queue has changed.
     pub changed_term: u64,

@@ -1,10 +1,10 @@
-//! The hash slots that this node serves, as the cluster knows them.
+//! The hash slots that this node serves, according to the cluster.
 
 use std::ffi::CStr;
 
 use super::{raw, Context};
 
-/// What CLUSTER INFO says where this node must not serve its slots.
+/// The line of CLUSTER INFO where this node must not serve its slots.
 const DOWN: &[u8] = b"cluster_state:fail";
 
 /// The slots of this node.
@@ -16,20 +16,20 @@ pub struct OwnSlots {
 }
 
 impl OwnSlots {
-    /// Whether a slot is one of them.
+    /// Whether this node serves a slot.
     pub fn contains(&self, slot: u32) -> bool {
         let mut ranges = self.ranges.iter();
         ranges.any(|(first, last)| (*first..=*last).contains(&slot))
     }
 
-    /// Whether the cluster is down for this node: it may serve none of its slots then, but what it
-    /// has is still its own.
+    /// Whether the cluster is down for this node: it may serve none of its slots then, but it
+    /// still owns its queues.
     pub fn is_down(&self) -> bool {
         self.is_down
     }
 
-    /// Reads them from the reply of CLUSTER NODES. A slot that is on its way to this node is not
-    /// one of them yet.
+    /// Reads the slots from the reply of CLUSTER NODES. A slot that is on its way to this node
+    /// is not one of them yet.
     fn of_nodes(nodes: &[u8]) -> OwnSlots {
         let text = String::from_utf8_lossy(nodes);
         let is_own = |line: &&str| {

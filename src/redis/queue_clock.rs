@@ -14,7 +14,7 @@ const MOST_AHEAD: u64 = 100_000;
 pub struct QueueClock {
     /// The time it has shown last.
     shown: u64,
-    /// Where it got ahead of the wall clock, if it is ahead.
+    /// The place at which it got ahead of the wall clock, if it is ahead.
     ahead: Option<Ahead>,
     /// Whether it has gone back since somebody asked.
     was_set_back: bool,
@@ -29,7 +29,7 @@ struct Ahead {
 }
 
 impl QueueClock {
-    /// A clock that has shown nothing yet.
+    /// A clock that was not read yet.
     pub const fn new() -> Self {
         QueueClock {
             shown: 0,

@@ -49,7 +49,7 @@ unsafe extern "C" fn entry<const ROW: usize>(
     let Some(spec) = COMMANDS.get().and_then(|commands| commands.get(ROW)) else {
         return raw::REDISMODULE_ERR as c_int;
     };
-    // SAFETY: context and arguments are the server's, for this call.
+    // SAFETY: context and arguments are valid for this call.
     unsafe {
         let args = Args::new(argv, argc);
         if !matches!(spec.keys, Keys::First | Keys::None) && report_keys(ctx, spec, args) {
@@ -76,7 +76,7 @@ unsafe extern "C" fn entry<const ROW: usize>(
 /// # Safety
 /// `ctx` must be the context of this call.
 unsafe fn report_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: Args<'_>) -> bool {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller guarantees it.
     unsafe {
         if api!(RedisModule_IsKeysPositionRequest(ctx)) == 0 {
             return false;
@@ -92,7 +92,7 @@ unsafe fn report_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: A
     true
 }
 
-/// The positions of the keys of a call, and what it does with each. The server can find the keys
+/// The positions of the keys of a call, and its access to each. The server can find the keys
 /// itself only where they are a plain range of arguments; Redis 7.0 uses nothing else to route
 /// commands in a cluster.
 fn keys_of(spec: &CommandSpec, args: Args<'_>) -> Vec<(usize, Access)> {
@@ -139,7 +139,7 @@ pub(super) unsafe fn register(
         return Err("the module has more commands than entry functions".into());
     }
     COMMANDS.get_or_init(|| commands);
-    // SAFETY: guaranteed by the caller, here and below.
+    // SAFETY: the caller guarantees it, here and below.
     let own_category = unsafe {
         raw::RedisModule_AddACLCategory
             .is_some_and(|add| add(ctx, c"dq".as_ptr()) == raw::REDISMODULE_OK as c_int)
@@ -206,6 +206,6 @@ unsafe fn categorise(
         categories.push("dq");
     }
     let categories = c_text(&categories.join(" "));
-    // SAFETY: guaranteed by the caller. The server only reads the text.
+    // SAFETY: the caller guarantees it. The server only reads the text.
     unsafe { set(command, categories.as_ptr()) == raw::REDISMODULE_OK as c_int }
 }

@@ -108,7 +108,7 @@ impl<'a> Reply<'a> {
         unsafe { api!(RedisModule_ReplyWithNull(self.ctx)) };
     }
 
-    /// Writes null in place of an array. RESP2 has a null of its own for that.
+    /// Writes null instead of an array. RESP2 has a null of its own for that.
     #[inline]
     pub fn null_array(self) {
         // SAFETY: as above.

@@ -15,11 +15,11 @@ pub struct CommandSpec {
     pub flags: &'static str,
     /// The number of arguments including the name. Negative: at least that number.
     pub arity: i32,
-    /// Where its keys are.
+    /// The place of its keys among the arguments.
     pub keys: Keys,
-    /// How it accesses the values of its keys.
+    /// The access of the command to the values of its keys.
     pub access: Access,
-    /// What it does, in one sentence.
+    /// The effect of the command, in one sentence.
     pub summary: &'static str,
     /// Its cost in O notation.
     pub complexity: &'static str,
@@ -29,27 +29,28 @@ pub struct CommandSpec {
     pub args: &'static [Arg],
 }
 
-/// Where the keys of a command are.
+/// The place of the keys of a command among its arguments.
 #[derive(Debug, Clone, Copy)]
 pub enum Keys {
-    /// There are none.
+    /// The command has no keys.
     None,
     /// The first argument.
     First,
     /// The first argument is the number of keys, and the keys follow it.
     Counted,
-    /// Every other argument, from the first on.
+    /// The keys are every other argument, from the first on.
     Pairs,
-    /// The first argument, and those that the function finds: it gets the arguments after the
-    /// name, and returns the positions of keys among them. The command only adds to those queues.
+    /// The keys are the first argument, and those that the function finds: it gets the arguments
+    /// after the name, and returns the positions of keys among them. The command only adds to
+    /// those queues.
     FirstAnd(fn(&[&[u8]]) -> Vec<usize>),
-    /// All arguments, of which there may be none. But only the first, if there are three and the
-    /// second is ADVANCE or TO.
+    /// The keys are all arguments, of which there may be none. But only the first, if there are
+    /// three and the second is ADVANCE or TO.
     AllOrFirst,
 }
 
-/// How a command accesses the value of a key, in the terms of key permissions. Returning what
-/// producers have put in is reading; counting it is not.
+/// The access of a command to the value of a key, in the terms of key permissions. Returning
+/// what producers have put in is reading; counting it is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Returns content.
@@ -86,7 +87,7 @@ pub struct Arg {
 pub enum Kind {
     /// The name of a key.
     Key,
-    /// Any bytes.
+    /// The argument may have any bytes.
     Text,
     /// An integer.
     Integer,
@@ -96,9 +97,9 @@ pub enum Kind {
     Time,
     /// A token without a value.
     Word,
-    /// One of these arguments.
+    /// The argument is one of these.
     OneOf(&'static [Arg]),
-    /// These arguments, in this order.
+    /// The argument consists of these, in this order.
     Block(&'static [Arg]),
 }
 

@@ -13,23 +13,23 @@ use std::ptr;
 /// A value of an entry.
 #[derive(Debug, Clone, Copy)]
 pub enum Value<'a> {
-    /// One of a few that are known beforehand.
+    /// A text of a fixed set.
     Known(&'static str),
-    /// Any bytes.
+    /// A text of any bytes.
     Bytes(&'a [u8]),
     /// A number, which is written in decimal.
     Number(u64),
 }
 
 thread_local! {
-    /// Strings of the server of what is known beforehand, by its address. Each is made when it is
-    /// first used, and kept: there are some dozens, and an entry needs up to nine. Nothing is dropped
+    /// The server's strings of fixed texts, by their addresses. Each is made when it is first used,
+    /// and kept: there are some dozens, and an entry needs up to nine. The strings are not dropped
     /// when the thread ends, which is the end of the server.
     static KNOWN: RefCell<ManuallyDrop<Vec<(*const u8, *mut raw::RedisModuleString)>>> =
         const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
-/// The server's string of a text that is known beforehand.
+/// The server's string of a fixed text.
 fn known(text: &'static str) -> *mut raw::RedisModuleString {
     KNOWN.with_borrow_mut(|known| {
         if let Some((_, string)) = known.iter().find(|(of, _)| *of == text.as_ptr()) {
@@ -99,13 +99,13 @@ impl Id {
     }
 }
 
-/// A stream that is open for adding. It is closed when dropped.
+/// A stream that is open for new entries. It is closed when dropped.
 pub struct Stream<'a> {
     ctx: &'a Context,
     name: Name<'a>,
     key: *mut raw::RedisModuleKey,
     last: Id,
-    /// Whether `last` is what the server says, and not only the id of the last entry that is left.
+    /// Whether `last` comes from the server, and is not only the id of the last remaining entry.
     is_last_sure: bool,
 }
 
@@ -230,7 +230,7 @@ impl Stream<'_> {
         if std::mem::replace(&mut self.is_last_sure, true) {
             return false;
         }
-        // Entries behind the last one that is left were deleted.
+        // Entries behind the last remaining one were deleted.
         self.last = self.last_given().unwrap_or(self.last);
         self.try_add(ms, fields)
     }
@@ -278,7 +278,7 @@ impl Stream<'_> {
 
     /// The number of entries. O(1).
     pub fn len(&self) -> u64 {
-        // SAFETY: the key is open. Of a key that holds nothing it is 0.
+        // SAFETY: the key is open. The length of an empty key is 0.
         unsafe { api!(RedisModule_ValueLength(self.key)) as u64 }
     }
 

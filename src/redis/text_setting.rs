@@ -14,7 +14,7 @@ pub struct TextSetting {
     pub name: &'static str,
     /// Its value if it is not configured.
     pub default: &'static str,
-    /// Takes a new value. Returns what is wrong with it if it is not valid.
+    /// Sets a new value. Returns what is wrong with it if it is not valid.
     take: fn(&str) -> Result<(), String>,
     /// The text, as the server asks for it. Null before the server has set it.
     text: AtomicPtr<raw::RedisModuleString>,

@@ -1,4 +1,4 @@
-//! The module's timer. There is only one, and bursts of more that fire at once.
+//! The module's timer. There is only one timer, except for bursts of timers that fire at once.
 //!
 //! The server orders its timers by the wall clock, so a step back of the wall clock freezes them.
 //! So the timer is never set far ahead, and the handler of the cron event runs what a frozen timer
@@ -43,8 +43,8 @@ pub fn burst(ctx: &Context, count: usize) {
     if BURST.get() > 0 {
         return;
     }
-    // The server keeps its timers by the microsecond at which they are due, and looks for the next
-    // free one for each that it makes (module.c, RM_CreateTimer). So each of these is overdue by
+    // The server keeps its timers by the microsecond at which they are due, and searches the next
+    // free one for each new timer (module.c, RM_CreateTimer). So each of these is overdue by
     // another number of milliseconds. The first one is due first: only then does the server install
     // its own timer once for all of them.
     for overdue_ms in (1..=count as i64).rev() {
@@ -67,12 +67,12 @@ pub fn arm(ctx: &Context, delay_us: u64) {
     if delay_us < LONGEST_MS * 1000 {
         alarm::set(delay_us);
     }
-    // Rounded up, so that the timer never fires early.
+    // The delay is rounded up, so that the timer never fires early.
     arm_at(ctx.as_ptr(), delay_us.div_ceil(1000).min(LONGEST_MS));
 }
 
-/// Makes the timer fire in this turn of the event loop, if it is set: the server looks after its
-/// timers at the end of the turn.
+/// Makes the timer fire in this turn of the event loop, if it is set: the server runs its timers
+/// at the end of the turn.
 fn fire_in_this_turn(ctx: *mut raw::RedisModuleCtx) {
     if is_armed() {
         arm_at(ctx, 0);
@@ -113,7 +113,7 @@ pub fn is_armed() -> bool {
 
 unsafe extern "C" fn fire(ctx: *mut raw::RedisModuleCtx, _: *mut c_void) {
     PENDING.set(None);
-    // SAFETY: the context is the server's, for this call.
+    // SAFETY: the context is valid for this call.
     unsafe { run(ctx, HANDLER.get()) };
 }
 
@@ -127,7 +127,7 @@ unsafe extern "C" fn fire_of_burst(ctx: *mut raw::RedisModuleCtx, _: *mut c_void
 /// `ctx` must be the context of a timer that is firing.
 unsafe fn run(ctx: *mut raw::RedisModuleCtx, handler: Option<fn(&mut Context)>) {
     contain((), || {
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: the caller guarantees it.
         let mut context = unsafe { Context::new(ctx) };
         if let Some(handler) = handler {
             handler(&mut context);

@@ -1,5 +1,5 @@
-//! The rules of a user, as ACL GETUSER shows them: whether it is enabled, and what each of its
-//! selectors allows. The module API tells neither.
+//! The rules of a user, as shown by ACL GETUSER: whether the user is enabled, and the rights
+//! of each selector. The module API tells neither.
 
 use super::{acl, raw, Context, Name};
 use crate::redis::spec::Access;
@@ -9,20 +9,20 @@ use std::marker::PhantomData;
 /// The rules of a user.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct UserRules {
-    /// Whether somebody may log in as this user: `on`, not `off`.
+    /// Whether clients may log in as this user: `on`, not `off`.
     pub is_enabled: bool,
-    /// What each selector allows, that of the user itself first.
+    /// The rights of each selector, that of the user itself first.
     selectors: Vec<Selector>,
 }
 
-/// What one selector allows, as words of ACL SETUSER.
+/// The rights of one selector, as words of ACL SETUSER.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Selector {
     commands: Vec<u8>,
     keys: Vec<u8>,
 }
 
-/// Rights on keys that are apart from any user of the server.
+/// Rights on keys that do not belong to any user of the server.
 pub struct KeyRights(*mut raw::RedisModuleUser);
 
 impl Context {
@@ -39,7 +39,7 @@ impl Context {
 struct Part<'a>(*mut raw::RedisModuleCallReply, PhantomData<&'a ()>);
 
 impl<'a> Part<'a> {
-    /// The elements; none if it is not an array.
+    /// The elements of the part, or none if it is not an array.
     fn elements(self) -> Vec<Part<'a>> {
         // SAFETY: the reply lives for 'a, and its elements as long as it.
         unsafe {
@@ -54,7 +54,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The text; empty if it has none.
+    /// The text of the part, or an empty one if it has none.
     fn text(self) -> &'a [u8] {
         let mut len = 0;
         // SAFETY: the reply lives for 'a, and its text as long as it.
@@ -111,15 +111,15 @@ fn selector(fields: &[Part<'_>]) -> Selector {
 }
 
 impl UserRules {
-    /// The rights on keys of those selectors that allow a command of a name and one more word.
+    /// The rights on keys of the selectors that allow a command with one more word.
     pub fn keys_with(&self, command: Name<'_>) -> KeyRights {
         let keys = KeyRights::none();
         for selector in &self.selectors {
             let commands = KeyRights::none();
             commands.add(&selector.commands);
             commands.add(b"~*");
-            // Redis 8.6 says no to a call with too few words. What the second word is does not matter.
-            // SAFETY: the user lives as long as `commands`.
+            // Redis 8.6 says no to a call with too few words. The value of the second word does not
+            // matter. SAFETY: the user lives as long as `commands`.
             if unsafe { acl::has_call(commands.0, &[command, command]) } {
                 keys.add(&selector.keys);
             }
@@ -145,7 +145,7 @@ impl KeyRights {
         }
     }
 
-    /// Whether they allow this access to a key.
+    /// Whether the rights allow this access to a key.
     pub fn may_access(&self, key: Name<'_>, access: Access) -> bool {
         // SAFETY: the user lives as long as self.
         !self.0.is_null() && unsafe { acl::has_access(self.0, key, access) }

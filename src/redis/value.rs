@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 #[derive(Debug)]
 pub struct Value {
     queue: Queue,
-    /// What this server remembers of the queue.
+    /// The notes that this server keeps of the queue.
     pub notes: Notes,
 }
 
@@ -127,7 +127,7 @@ unsafe extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     // A save that was aborted must not look complete: without the empty block at the end, the value
     // cannot be loaded.
     contain((), || {
-        // SAFETY: `io` and `value` are the server's, for this call.
+        // SAFETY: `io` and `value` are valid for this call.
         let save = |block: &[u8]| unsafe {
             api!(RedisModule_SaveStringBuffer(
                 io,
@@ -157,7 +157,7 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
             if ended {
                 return None;
             }
-            // SAFETY: `io` is the server's, for this call.
+            // SAFETY: `io` is valid for this call.
             let block = unsafe { load_block(io) };
             ended = block.is_none();
             block
@@ -217,7 +217,7 @@ unsafe extern "C" fn aof_rewrite(
     value: *mut c_void,
 ) {
     contain((), || {
-        // SAFETY: key and value are the server's, for this call. The format gives the types of the
+        // SAFETY: key and value are valid for this call. The format gives the types of the
         // arguments.
         unsafe { borrow(value) }.rewrite(&mut |entry| unsafe {
             api!(RedisModule_EmitAOF(
@@ -244,7 +244,7 @@ unsafe extern "C" fn mem_usage2(
     _: usize,
 ) -> usize {
     contain(0, || {
-        // SAFETY: the value is the server's, for this call.
+        // SAFETY: the value is valid for this call.
         unsafe { borrow(value) }.memory_bytes() + size_of::<Notes>()
     })
 }
@@ -254,7 +254,7 @@ unsafe extern "C" fn free_effort2(
     value: *const c_void,
 ) -> usize {
     contain(LEAST_EFFORT, || {
-        // SAFETY: the value is the server's, for this call.
+        // SAFETY: the value is valid for this call.
         unsafe { borrow(value) }.free_effort().max(LEAST_EFFORT)
     })
 }
@@ -276,7 +276,7 @@ unsafe extern "C" fn unlink2(ctx: *mut raw::RedisModuleKeyOptCtx, _: *const c_vo
 
 unsafe extern "C" fn copy2(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) -> *mut c_void {
     contain(ptr::null_mut(), || {
-        // SAFETY: the value is the server's, for this call.
+        // SAFETY: the value is valid for this call.
         let copy = unsafe { borrow(value) }.copy();
         into_server(copy)
     })
@@ -284,7 +284,7 @@ unsafe extern "C" fn copy2(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_vo
 
 unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_void) {
     contain((), || {
-        // SAFETY: digest and value are the server's, for this call.
+        // SAFETY: digest and value are valid for this call.
         unsafe { borrow(value) }.digest(&mut |part| unsafe {
             api!(RedisModule_DigestAddStringBuffer(
                 digest,

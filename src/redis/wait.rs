@@ -1,8 +1,9 @@
-//! What a blocked client waits for.
+//! The condition that a blocked client waits for.
 
 use super::{Context, Name, Reply};
 
-/// What a blocked client waits for. The server drops it shortly after the wait has ended.
+/// The condition that a blocked client waits for. The server drops it shortly after the wait has
+/// ended.
 pub trait Wait: 'static {
     /// A key of this name exists now. The server calls this for every client that waits for the
     /// key, so it must be cheap. It must not change or replicate anything: Redis 7.0 would abort.

@@ -2,15 +2,15 @@
 //! (min-replicas-to-write), and a server whose last save or append has failed
 //! (stop-writes-on-bgsave-error).
 //!
-//! Such a server must not deliver either. A consumer could not settle what it gets, and the server
-//! that takes over would deliver it once more.
+//! Such a server must not deliver messages either. A consumer could not settle what it gets, and
+//! the server that takes over would deliver it once more.
 
 use super::facts::{number, setting, with_info};
 use super::{clock, Context};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// For how long an answer is used while the server takes writes, in microseconds. Asking costs some
-/// 30 microseconds.
+/// An answer is used for this long while the server takes writes, in microseconds. Asking costs
+/// some 30 microseconds.
 const VALID_US: u64 = 50_000;
 
 static IS_REFUSING: AtomicBool = AtomicBool::new(false);
