@@ -1,4 +1,4 @@
-//! DQ.BATCHES: lists the open batches of a queue, one page at a time.
+//! DQ.BATCHES: lists the open batches of a queue, page by page.
 
 use super::inspect::{inspect, write_page};
 use super::options::{COUNT, CURSOR};

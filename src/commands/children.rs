@@ -1,4 +1,4 @@
-//! DQ.CHILDREN: lists the children of a message, one page at a time. They may be in several queues.
+//! DQ.CHILDREN: lists the children of a message, page by page. They may be in several queues.
 
 use super::inspect::{inspect, write_page};
 use super::options::{COUNT, CURSOR};

@@ -76,7 +76,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     check_bind(ctx, &request)?;
     results::check(request.fetch.results.iter().map(|text| &**text))?;
     let delivery = DeliveryReply::to(ctx, false, &request);
-    // A repeated delivery takes nothing from the clients that have come earlier.
+    // A repeated delivery takes no message from the clients that have come earlier.
     let is_next = repeats(ctx, key, &request.fetch)? || is_next(ctx, key);
     if let (Some(ms), false) = (request.block, is_next) {
         ctx.open_read(key)?;
@@ -101,8 +101,8 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Checks that leases are not to be bound to a script: its client has no connection that could
-/// close, so they would not end as BIND promises.
+/// Refuses to bind leases to a script: its client has no connection that could close, so they
+/// would not end as BIND promises.
 pub(super) fn check_bind(ctx: &Context, request: &FetchRequest<'_>) -> CommandResult {
     match request.bind.is_some() && ctx.is_in_script() {
         true => {

@@ -1,4 +1,4 @@
-//! DQ.FIND: finds messages by conditions, a step at a time, and changes them if asked to.
+//! DQ.FIND: finds messages by conditions, in steps, and changes them with DO.
 
 use super::inspect::{inspect, write_cursor, write_page, write_seq};
 use super::options::{BATCH, COUNT, CURSOR, GROUP, REVERSE, STATE, TYPE};
@@ -13,7 +13,7 @@ use dq_queue::queue::inspect::find::Search;
 use dq_queue::settings::Clock;
 use dq_queue::{Done, Queue};
 
-/// How the server and its users are told of it.
+/// The description of the command for the server and its users.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.FIND",
     handler: run,
@@ -103,7 +103,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     )
 }
 
-/// Checks that SINCE and UNTIL are not in seconds, which would find nothing or everything.
+/// Checks that SINCE and UNTIL are not in seconds, which would match no message or all.
 fn check_times(ctx: &mut Context, key: Name<'_>, search: &Search<'_>) -> CommandResult {
     if search.since.is_none() && search.until.is_none() {
         return Ok(());

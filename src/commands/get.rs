@@ -1,4 +1,4 @@
-//! DQ.GET: shows all that is known of a message.
+//! DQ.GET: shows all fields of a message.
 
 use super::inspect::inspect;
 use super::FIRST;

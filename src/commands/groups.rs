@@ -1,4 +1,4 @@
-//! DQ.GROUPS: lists the groups of a queue, one page at a time.
+//! DQ.GROUPS: lists the groups of a queue, page by page.
 
 use super::inspect::{inspect, write_page};
 use super::options::{COUNT, CURSOR};

@@ -1,4 +1,4 @@
-//! DQ.GROUPSET: gives a group settings of its own.
+//! DQ.GROUPSET: sets the options of a group.
 
 use super::options::RATE;
 use super::FIRST;

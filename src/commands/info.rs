@@ -70,8 +70,8 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// The fields that came last: `sends`, `maxtimeouts`, `oldest-due-age`, `errors`, `fair`, `parents` and
-/// `parked`.
+/// The fields that were added last: `sends`, `maxtimeouts`, `oldest-due-age`, `errors`, `fair`,
+/// `parents` and `parked`.
 const LAST: usize = 7;
 
 /// The number of fields that [`content`] writes.

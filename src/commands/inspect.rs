@@ -18,7 +18,8 @@ pub(super) fn inspect<R>(
     Ok(read(opened.context().reply(), queue))
 }
 
-/// Why nothing can be added to the event stream of a queue, if so. Error: the key holds another type.
+/// The reason why nothing can be added to the event stream of a queue, if there is one. Error: the
+/// key holds another type.
 pub(super) fn events_error(
     ctx: &mut Context,
     key: Name<'_>,
@@ -47,7 +48,7 @@ pub(super) fn write_page(reply: Reply<'_>, next: Option<impl ToString>, len: usi
     reply.array(len);
 }
 
-/// Begins a reply of two: writes the next cursor, 0 at the end. What was found follows.
+/// Begins a reply of two: writes the next cursor, 0 at the end. The found elements follow.
 pub(super) fn write_cursor(reply: Reply<'_>, next: Option<impl ToString>) {
     reply.array(2);
     match next {

@@ -1,4 +1,4 @@
-//! DQ.LIMITS: lists the limits of a queue, and what of them is used, one page at a time.
+//! DQ.LIMITS: lists the limits of a queue, and their usage, page by page.
 
 use super::inspect::{inspect, write_page};
 use super::options::{COUNT, CURSOR};

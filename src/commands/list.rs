@@ -1,4 +1,4 @@
-//! DQ.LIST: lists the messages of one state, one page at a time.
+//! DQ.LIST: lists the messages of one state, page by page.
 
 use super::inspect::{inspect, write_page, write_seq};
 use super::options::{COUNT, CURSOR, GROUP, IDS, REVERSE, STATE, TYPE};

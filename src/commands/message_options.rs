@@ -94,7 +94,7 @@ const PARENT: Arg = Arg::block(
 .after("PARENT")
 .optional();
 
-/// What a command must have for an option of a message, in the terms of [`Scope`].
+/// The conditions on a command for an option of a message, in the terms of [`Scope`].
 #[derive(Clone, Copy)]
 enum Needs {
     Nothing,
@@ -120,7 +120,7 @@ impl Needs {
 const OF_MESSAGE: [(Needs, Arg); 26] = [
     (Needs::Id, ID),
     (Needs::Id, REPLACE),
-    // It needs REPLACE.
+    // The option needs REPLACE.
     (Needs::Id, RERUN),
     (Needs::Due, DUE.optional()),
     (Needs::Group, GROUP),
@@ -134,7 +134,7 @@ const OF_MESSAGE: [(Needs, Arg); 26] = [
     (Needs::Nothing, HEADERS),
     (Needs::Nothing, RETAIN),
     (Needs::Due, EXPIRE_AT),
-    // It needs REPLACE.
+    // The option needs REPLACE.
     (Needs::Id, MAX_WAIT),
     (Needs::Nothing, IF_GROUP),
     (Needs::Nothing, BATCH),

@@ -1,4 +1,4 @@
-//! DQ.MFETCH: takes messages of the first of several queues that has any.
+//! DQ.MFETCH: takes messages of the first of several queues that has a message.
 
 use super::fetch::{block_or_answer, check_bind, is_next, repeats, take};
 use super::options::{

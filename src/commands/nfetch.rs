@@ -102,8 +102,8 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Gives the last delivery of the consumer once more, if the fetch repeats its token. Returns
-/// whether it does.
+/// Repeats the last delivery of the consumer, if the fetch repeats its token. Returns whether
+/// it does.
 fn take_again(
     ctx: &mut Context,
     query: Query<'_>,

@@ -11,7 +11,7 @@ use dq_queue::op::Send;
 pub fn keys_of_parents<'s>(words: &[&[u8]], sent: impl Iterator<Item = &'s Choices>) -> Vec<usize> {
     let parents = sent.filter_map(Choices::parent);
     let positions = parents.filter_map(|parent| {
-        // Other words that say the same name the same key.
+        // Words with the same meaning name the same key.
         let is_parent = |three: &[&[u8]]| match three {
             [word, key, id] => {
                 word.eq_ignore_ascii_case(b"PARENT") && **key == *parent.key && **id == *parent.id
@@ -30,7 +30,7 @@ pub fn key_of_parent<'a>(
     words: &'a [&'a [u8]],
     read: impl FnOnce(Words<'a>) -> Parsed<Send<'a>>,
 ) -> Vec<usize> {
-    // Most commands name none, so their arguments need not be read.
+    // Most commands name no parent, so their arguments need not be read.
     let may_name_one = words
         .iter()
         .any(|word| word.eq_ignore_ascii_case(b"PARENT"));

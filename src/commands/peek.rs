@@ -1,4 +1,4 @@
-//! DQ.PEEK: shows what FETCH would return next.
+//! DQ.PEEK: shows the messages that FETCH would return next.
 
 use super::inspect::{inspect, write_seq};
 use super::options::COUNT;

@@ -20,7 +20,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     since: FIRST,
     args: &[
         Arg::key(),
-        // Both forms are one choice, so that no more than one is given.
+        // Both forms are one choice, so that only one of them can be given.
         Arg::one_of("which", &[STATE, Arg::text("state").after("STATE")]).optional(),
         GROUP,
     ],

@@ -1,4 +1,4 @@
-//! DQ.SCHEDULES: lists the schedules of a queue, or pauses one of them and lets it go on. The reply to
+//! DQ.SCHEDULES: lists the schedules of a queue, or pauses one of them or resumes it. The reply to
 //! that is 1, or 0 if there is none with that name.
 
 use super::inspect::inspect;
@@ -15,9 +15,9 @@ use dq_queue::schedule::Schedule;
 /// The description of the command, for the server and for COMMAND DOCS.
 ///
 /// A listing must work on a replica and for a user who may only read, so for the server this is a
-/// command that reads. What the server checks before a command that writes, [`change`] checks itself,
-/// but that no script may write that has promised not to: only the server knows that. It refuses all
-/// that may replicate in such a script, a listing as well, as it does for PFCOUNT.
+/// command that reads. [`change`] itself makes the checks of the server before a command that
+/// writes. It cannot check that a script has promised not to write: only the server knows that. It
+/// refuses all that may replicate in such a script, a listing as well, as it does for PFCOUNT.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "DQ.SCHEDULES",
     handler: run,
@@ -59,7 +59,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     })
 }
 
-/// Pauses a schedule or lets it go on, where a command that writes would be run.
+/// Pauses or resumes a schedule, if the server would run a command that writes.
 fn change(ctx: &mut Context, key: Name<'_>, name: Option<Name<'_>>, op: &Op<'_>) -> CommandResult {
     if !name.is_some_and(|name| rights::may_unschedule(ctx, key, name)) {
         return Err("NOPERM PAUSE and RESUME need the rights for DQ.UNSCHEDULE of this key".into());

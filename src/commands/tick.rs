@@ -84,8 +84,8 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Processes the due events of one queue, at most `left`, of which it takes off those that it has
-/// processed. Error: the key holds another type.
+/// Processes the due events of one queue, at most `left`, and reduces `left` by their number.
+/// Error: the key holds another type.
 fn tick_one(ctx: &mut Context, key: Name<'_>, left: &mut u64) -> Result<Ticked, Failure> {
     change(ctx, key, |slot| {
         let (_, Some(queue)) = slot.split() else {
