@@ -1,5 +1,5 @@
-//! Access to the pages: a password file decides it, or a header that a proxy sets, or
-//! everybody who reaches the pages has it.
+//! Access to the pages: by a password file, by a header that a proxy sets, or for
+//! everybody who reaches the pages.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,29 +18,29 @@ const IDLE: Duration = Duration::from_secs(12 * 3600);
 /// Maximum size of the name of a user.
 pub const NAME: usize = 256;
 
-/// Maximum size of a password that is asked about. Of a longer one than 72 bytes bcrypt
-/// does not look at the rest.
+/// Maximum size of a password that is asked about. bcrypt ignores the bytes of a password
+/// after the first 72.
 const PASSWORD: usize = 1024;
 
 /// Maximum number of sessions.
 const MOST: usize = 1000;
 
-/// Somebody who asks for a page.
+/// A visitor who asks for a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Visitor {
     /// The name. Empty if nobody has to sign in.
     pub user: String,
     /// The address of the connection.
     pub address: String,
-    /// What a form of this visitor must contain to be accepted.
+    /// The token that a form of this visitor must contain to be accepted.
     pub csrf: String,
 }
 
-/// How visitors are known.
+/// The way in which visitors are known.
 pub enum Gate {
     /// By name and password. The hashes are those of bcrypt.
     Passwords(HashMap<String, String>),
-    /// By this header, from one of these addresses.
+    /// Visitors are known by this header, in requests from one of these addresses.
     Header(String, Vec<IpAddr>),
     /// Everybody may see the pages under one of these host names.
     Open(Vec<String>),
@@ -54,7 +54,7 @@ struct Session {
 
 /// Lets visitors in.
 pub struct Access {
-    /// How they are known.
+    /// The way in which they are known.
     pub gate: Gate,
     sessions: Mutex<HashMap<String, Session>>,
     tries: Mutex<Tries>,
@@ -62,7 +62,7 @@ pub struct Access {
     key: hmac::Key,
 }
 
-/// Why somebody is not let in.
+/// The reason why a visitor is not let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The visitor has to sign in.
@@ -71,7 +71,7 @@ pub enum Refusal {
     NoProxy,
     /// The request names more than one user.
     TwoUsers,
-    /// The form is from a page of somebody else.
+    /// The form is from a page of another site.
     OtherOrigin,
     /// The page was asked for under a name that is not ours.
     OtherHost,
@@ -117,14 +117,14 @@ impl Access {
                 match &users[..] {
                     _ if !proxies.contains(&address.to_canonical()) => Err(Refusal::NoProxy),
                     [user] if !user.is_empty() => Ok(known(user, self.token(user))),
-                    // One of them may be the visitor's own. Nobody can tell which.
+                    // One of the names may be the visitor's own. Nobody can tell which.
                     [_, _, ..] => Err(Refusal::TwoUsers),
                     _ => Err(Refusal::NoProxy),
                 }
             }
             Gate::Open(hosts) => {
-                // A page of somebody else, whose name was made to lead here, must not
-                // be able to read ours.
+                // A page of another site, whose name was made to lead here, must not be
+                // able to read ours.
                 match &headers("host")[..] {
                     [host] if hosts.contains(&name(host)) => Ok(known("", self.token(""))),
                     _ => Err(Refusal::OtherHost),
@@ -194,8 +194,8 @@ impl Access {
 }
 
 impl Visitor {
-    /// Returns what a form of this visitor must contain. It looks different each time, so
-    /// that the size of a packed page tells nothing about it.
+    /// Returns the value that a form of this visitor must contain. It looks different
+    /// each time, so that the size of a packed page tells nothing about it.
     pub fn token(&self) -> String {
         // Without random numbers the program would not have started.
         let mask = random().unwrap_or_default();

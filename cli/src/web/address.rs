@@ -1,4 +1,4 @@
-//! What an address is about: a queue, a family, or some of their messages.
+//! The subject of an address: a queue, a family, or some of their messages.
 
 use super::answer::HttpError;
 use super::query::Query;

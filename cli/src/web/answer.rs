@@ -1,4 +1,4 @@
-//! What a visitor asks for, and what is answered.
+//! The request of a visitor, and the answer.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use super::query::Query;
 use super::site::Site;
 use crate::failure::Failure;
 
-/// What was asked, and by whom.
+/// The request, and who has sent it.
 pub struct Ask {
-    /// What all requests share.
+    /// The state that all requests share.
     pub site: Arc<Site>,
-    /// Who asks.
+    /// The visitor.
     pub visitor: Visitor,
     /// The path of the address, without its first slash.
     pub path: String,
@@ -40,7 +40,7 @@ impl Ask {
         self.query.without(&["done", "back"]).link(page)
     }
 
-    /// Returns the address of the page that the visitor came from, if the request tells one
+    /// Returns the address of the page that the visitor came from, if the request names one
     /// of ours.
     pub fn back(&self) -> Option<String> {
         let back = self.query.text("back");
@@ -61,12 +61,12 @@ pub enum Answer {
     To(String),
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpError {
     /// The status of HTTP.
     pub status: u16,
-    /// The message for the reader: what was wrong, and what was expected.
+    /// The message for the reader: the error, and the expected form.
     pub words: String,
 }
 
@@ -79,7 +79,7 @@ impl HttpError {
         }
     }
 
-    /// Creates the answer for what does not exist.
+    /// Creates the answer for a page that does not exist.
     pub fn missing(words: &str) -> HttpError {
         HttpError {
             status: 404,
@@ -87,7 +87,7 @@ impl HttpError {
         }
     }
 
-    /// Creates the answer for what is not allowed.
+    /// Creates the answer for an action that is not allowed.
     pub fn forbidden(words: &str) -> HttpError {
         HttpError {
             status: 403,

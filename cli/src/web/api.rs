@@ -33,7 +33,7 @@ const LISTED: usize = 100;
 /// Maximum number of messages.
 const MOST: usize = 200;
 
-/// Returns the answer to what is asked for behind `api/`.
+/// Returns the answer to a request behind `api/`.
 pub fn route(ask: &Ask, what: &str) -> Result<Answer, HttpError> {
     let value = match what {
         "queues" => return queues(ask).map(Answer::Json),
@@ -127,7 +127,7 @@ fn queues(ask: &Ask) -> Result<String, HttpError> {
     Ok(format!("{about},\"queues\":[{}]}}", texts.join(",")))
 }
 
-/// Returns everything that the server says of a queue.
+/// Returns all fields that the server has of a queue.
 fn one_queue(ask: &Ask) -> Result<Json, HttpError> {
     let key = queue(&ask.query)?;
     Ok(ask.site.read(|server| {
@@ -151,7 +151,7 @@ fn one_queue(ask: &Ask) -> Result<Json, HttpError> {
     })?)
 }
 
-/// Returns null for what the user may not see.
+/// Returns null for fields that the user may not see.
 fn allowed(value: Result<Json, Failure>) -> Result<Json, Failure> {
     match value {
         Err(Failure::Refused(_)) => Ok(Json::Null),
@@ -307,7 +307,7 @@ fn dead_by_error(ask: &Ask) -> Result<Json, HttpError> {
     Ok(json!({ "errors": groups, "looked-at": found.looked, "more": found.more }))
 }
 
-/// Returns what the servers say of themselves.
+/// Returns the figures that the servers report about themselves.
 fn server(ask: &Ask) -> Json {
     let live = ask.site.live();
     let one = |instance: &Instance| {

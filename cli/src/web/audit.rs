@@ -11,7 +11,7 @@ use super::access::Visitor;
 use crate::failure::Failure;
 use crate::time_text::{here, stamp};
 
-/// Where the lines go.
+/// The file to which the lines go.
 pub struct Audit(Mutex<Option<File>>);
 
 impl Audit {
@@ -19,7 +19,7 @@ impl Audit {
     pub fn open(path: Option<&Path>) -> Result<Audit, Failure> {
         let file = path.map(|path| {
             let mut options = OpenOptions::new();
-            // A new file is for its owner only: it says who did what.
+            // Only its owner may read a new file: it has the actions of all users.
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             let file = options.create(true).append(true).open(path);
@@ -28,8 +28,8 @@ impl Audit {
         Ok(Audit(Mutex::new(file.transpose()?)))
     }
 
-    /// Writes a line: who did what, with which result. It is JSON, so no name of a queue
-    ///  can look like another line.
+    /// Writes a line with the user, the action and its result. It is JSON, so no name of
+    /// a queue can look like another line.
     pub fn write(&self, visitor: &Visitor, action: &str, what: &str, outcome: &str) {
         let line = json!({
             "at": stamp(here()),

@@ -32,7 +32,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// have their turn where all connections are in use.
 const TURN: Duration = Duration::from_secs(60);
 
-/// Time for that last answer. Whoever has not read it then does not get the rest.
+/// Time for that last answer. A visitor who has not read it by then does not get the rest.
 const LAST: Duration = Duration::from_secs(120);
 
 /// Serves all connections, until the program ends.
@@ -63,8 +63,8 @@ async fn converse(stream: TcpStream, address: SocketAddr, router: Router) {
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
         .serve_connection(TokioIo::new(stream), service));
-    // A connection that fails was ended by the visitor, or by the time above. There is
-    // nobody left to tell.
+    // A connection that fails was ended by the visitor, or by the time above. No error
+    // can be reported to it.
     if timeout(TURN, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
         let _ = timeout(LAST, connection).await;

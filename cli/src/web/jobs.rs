@@ -14,9 +14,9 @@ const MOST: usize = 200;
 pub struct Job {
     /// Its number.
     pub id: u64,
-    /// What the action does, as a sentence.
+    /// A sentence that says what the action does.
     pub words: String,
-    /// Who began it.
+    /// The user who began it.
     pub user: String,
     /// The address of the page to go back to.
     pub back: String,
@@ -36,7 +36,7 @@ impl Job {
         self.changed.load(Ordering::Relaxed)
     }
 
-    /// Asks it to end after its current step.
+    /// Asks the action to end after its current step.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -46,7 +46,7 @@ impl Job {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Ends it, with a sentence about what was done, or why it failed.
+    /// Ends the job, with a sentence about its result, or the reason of its failure.
     pub fn end(&self, outcome: Result<String, String>) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
     }

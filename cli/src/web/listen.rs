@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
-/// Where to listen.
+/// The address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
     /// The address and the port.
@@ -34,7 +34,7 @@ impl Listen {
         }
         let found = (host, port).to_socket_addrs();
         let found: Vec<_> = found.map_err(|error| format!("{host}: {error}"))?.collect();
-        // Where a name has addresses of both kinds, more programs reach the older kind.
+        // If a name has addresses of both kinds, more programs reach the older kind.
         let address = found.iter().find(|address| address.is_ipv4());
         let address = address.or(found.first()).copied();
         Ok(Listen {

@@ -1,5 +1,5 @@
-//! The parts of a page that are replaced by their newer versions, so that only what has
-//! changed goes over the wire.
+//! The parts of a page that are replaced by their newer versions, so that only changes go
+//! over the wire.
 //!
 //! A part is an element with `data-live` and an id. Parts may be within parts: if only an
 //! inner one has changed, only that is sent. The server remembers for a while what it has
@@ -30,11 +30,11 @@ struct Part<'a> {
     end: usize,
 }
 
-/// What is remembered of a part: hashes of its start tag, and of all of it without the parts
-/// that are in it.
+/// The remembered state of a part: hashes of its start tag, and of all of it without the
+/// parts that are in it.
 type Known = HashMap<u64, (u64, u64)>;
 
-/// What was sent, by number.
+/// The versions that were sent, by number.
 #[derive(Default)]
 pub struct Versions(Mutex<Sent>);
 
@@ -63,7 +63,7 @@ impl Versions {
         number
     }
 
-    /// Returns what has changed since the version of this number: the insides of parts, and
+    /// Returns the changes since the version of this number: the insides of parts, and
     /// whole parts, by their ids. If the number is not remembered, that is everything.
     pub fn changes(&self, page: &str, since: u64) -> Value {
         let before = {
@@ -77,7 +77,7 @@ impl Versions {
         let (mut inside, mut whole) = (Map::new(), Map::new());
         let mut sent_to = 0;
         for (i, part) in parts.iter().enumerate() {
-            // It is in a part that is sent as a whole.
+            // The part is inside a part that is sent as a whole.
             if part.end <= sent_to {
                 continue;
             }
@@ -224,7 +224,7 @@ mod tests {
             (&next["in"], &next["out"]),
             (&json!({"a": "7"}), &json!({}))
         );
-        // Another frame of the list brings all that is in it.
+        // A changed frame of the list is sent with all its content.
         let v = next["v"].as_u64().unwrap();
         let next = versions.changes(&page("8", "2", "new"), v);
         assert_eq!(next["in"], json!({}));

@@ -132,8 +132,8 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
     }
     let watch = Watch::of(&args.queues, args.pattern.as_deref())?;
     Arc::clone(&site).watch(watch, Duration::from_millis(args.interval));
-    // One thread serves the connections. What waits for the server of the queues runs in
-    // threads of its own.
+    // One thread serves the connections. Work that waits for the server of the queues
+    // runs in other threads.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -151,7 +151,7 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
     })
 }
 
-/// Returns how visitors are known.
+/// Returns the way in which visitors are known.
 fn gate(args: &Args) -> Result<Gate, Failure> {
     if let Some(path) = &args.password_file {
         return Ok(Gate::Passwords(passwords::read(path)?));

@@ -1,7 +1,7 @@
 //! Whether a form comes from a page of ours. Sessions and tokens protect most forms, but at
 //! sign-in there is neither yet.
 
-/// Returns whether a form may be accepted, by what the browser says about the page that has
+/// Returns whether a form may be accepted, by the browser's header about the page that has
 /// sent it. `header` returns a header of the request.
 ///
 /// Browsers say `Sec-Fetch-Site` to https and to this machine only. To others they say the

@@ -21,17 +21,17 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// Maximum size of an answer. A day of five figures takes some 40 kilobytes.
 const LONGEST: usize = 1 << 20;
 
-/// For how long an answer is used, also that there was none.
+/// An answer is used for this long, also one that says that there is none.
 const FRESH: Duration = Duration::from_secs(60);
 
 /// Maximum number of answers that are kept. Each takes some six kilobytes.
 const KEPT_ANSWERS: usize = 200;
 
-/// Where a Prometheus is.
+/// The address of a Prometheus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     authority: String,
-    /// What comes before `/api/v1`.
+    /// The part of the path before `/api/v1`.
     path: String,
 }
 
@@ -56,15 +56,15 @@ impl Source {
     }
 }
 
-/// What is known, and since when.
+/// An answer, and the time at which it was received.
 type Answer<T> = (Instant, Result<T, String>);
 
-/// What was answered.
+/// The answers so far.
 #[derive(Default)]
 struct Answers {
     /// The days, by the name of the queue. The one of all queues has none.
     days: BTreeMap<Option<Vec<u8>>, Answer<Day>>,
-    /// Why nothing was answered at all.
+    /// The reason why there was no answer at all.
     down: Option<Answer<()>>,
 }
 
@@ -81,7 +81,7 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Nothing is asked yet.
+    /// Creates the state, without a request.
     pub fn new(source: Source, labels: &str) -> Prometheus {
         Prometheus {
             source,
@@ -104,7 +104,7 @@ impl Prometheus {
             if let Some((_, known)) = known.filter(|known| is_fresh(known)) {
                 return known.clone();
             }
-            // Others who look at this queue do not ask, too. They see what was known before.
+            // Other visitors of this queue do not ask again. They see what was known before.
             let before = known.map(|(_, known)| known.clone());
             let before = before.unwrap_or_else(|| Err("it was asked just now".to_owned()));
             answers.days.retain(|_, known| is_fresh(known));
@@ -120,7 +120,7 @@ impl Prometheus {
             Ok(_) => None,
         };
         let day = answer.and_then(|(first, newest, answer)| day(&answer, first, newest));
-        // There is a place for it, unless there was none before.
+        // The answer is stored, unless there was no room for it.
         if let Some(known) = answers.days.get_mut(&name) {
             *known = (now, day.clone());
         }
@@ -143,7 +143,7 @@ impl Prometheus {
     }
 }
 
-/// Returns the query for all figures of a day at once: those of each step, at its end.
+/// Returns the query for all figures of a day at once: the figures of each step, at its end.
 fn promql(labels: &str, queue: Option<&[u8]>) -> String {
     let mut labels: Vec<String> = match labels {
         "" => Vec::new(),
@@ -184,7 +184,7 @@ fn label(name: &[u8]) -> String {
     for chunk in name.utf8_chunks() {
         text.push_str(&chunk.valid().replace('\\', "\\\\"));
         for byte in chunk.invalid() {
-            // A String takes everything.
+            // Writing to a String cannot fail.
             let _ = write!(text, "\\x{byte:02x}");
         }
     }
@@ -208,13 +208,13 @@ fn day(answer: &[u8], first: u64, newest: u64) -> Result<Day, String> {
             let (Some(at), Some(value)) = (number(pair.get(0)), number(pair.get(1))) else {
                 continue;
             };
-            // What ends at this time.
+            // The step that ends at this time.
             let step = (at * 1000.0) as u64 / STEP;
             if !(first..=newest).contains(&step) {
                 continue;
             }
             let step = steps.entry(step.saturating_sub(1)).or_default();
-            // Numbers that are too large, negative or none are cut to what a step holds.
+            // Numbers that are too large, negative or none are cut to the range of a step.
             match figure {
                 Some("sent") => step.sent = value.round() as u32,
                 Some("acked") => step.acked = value.round() as u32,
@@ -251,7 +251,7 @@ fn get(authority: &str, address: &str) -> Result<Vec<u8>, String> {
         let answer = tokio::time::timeout(PATIENCE, ask(authority, address)).await;
         answer.unwrap_or_else(|_| Err(format!("no answer in {} s", PATIENCE.as_secs())))
     });
-    // The name of a host that cannot be looked up is not waited for.
+    // The runtime does not wait for the lookup of a host name.
     runtime.shutdown_background();
     answer
 }
@@ -267,14 +267,14 @@ async fn ask(authority: &str, address: &str) -> Result<Vec<u8>, String> {
         .header(ACCEPT, "application/json")
         .body(Body::empty())
         .map_err(|error| words(&error))?;
-    // It ends with the runtime.
+    // The task ends with the runtime.
     tokio::spawn(connection);
     let answer = sender.send_request(request).await;
     let answer = answer.map_err(|error| words(&error))?;
     let status = answer.status();
     let bytes = to_bytes(Body::new(answer.into_body()), LONGEST).await;
     let bytes = bytes.map_err(|error| words(&error))?;
-    // With 400 and 422 the answer says what is wrong with the query.
+    // With 400 and 422 the answer names the error of the query.
     match status.is_success() || bytes.starts_with(b"{") {
         true => Ok(bytes.to_vec()),
         false => Err(format!("it answers {status}")),

@@ -2,7 +2,8 @@
 
 use percent_encoding::{percent_decode, utf8_percent_encode, AsciiSet, NON_ALPHANUMERIC};
 
-/// What is kept as it is in an address: letters, digits and a few marks without meaning.
+/// The characters that are kept as they are in an address: letters, digits and a few marks without
+/// meaning.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -55,7 +56,7 @@ impl Query {
         std::str::from_utf8(value).unwrap_or_default()
     }
 
-    /// Returns the same fields without these.
+    /// Returns the fields without these.
     pub fn without(&self, names: &[&str]) -> Query {
         let kept = |(name, _): &&(String, Vec<u8>)| !names.contains(&name.as_str());
         Query(self.0.iter().filter(kept).cloned().collect())

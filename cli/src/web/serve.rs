@@ -1,5 +1,5 @@
-//! Brings requests to pages: who asks, whether a form is ours, and the headers of every
-//! answer.
+//! Brings requests to pages: it checks the visitor and the origin of forms, and sets the
+//! headers of every answer.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ const AT_ONCE: usize = 8;
 /// Maximum size of a form: a test message with its payload.
 const FORM: usize = 2 << 20;
 
-/// Maximum size of the form of name and password, for which nobody has to be known. It
-/// has room for the longest ones with every byte as `%xx`.
+/// Maximum size of the form of name and password, which visitors send before they are
+/// known. It has room for the longest ones with every byte as `%xx`.
 const SIGN_IN: usize = 4096;
 
 /// The name of the cookie of a session.
@@ -199,7 +199,7 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
         };
         return status.into_response();
     }
-    // The browser knows which page has sent a form.
+    // The headers of the browser tell which page has sent a form.
     if request.posted && !origin::is_ours(|name| request.header(name)) {
         return refuse(Refusal::OtherOrigin);
     }
@@ -249,11 +249,11 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
     finish(&ask, answer, &wire)
 }
 
-/// How an answer is to be sent.
+/// The form in which an answer is to be sent.
 struct Wire {
     /// Whether the answer may be compressed.
     gzip: bool,
-    /// The version of the page that the browser has, if it wants only what has changed.
+    /// The version of the page that the browser has, if it wants only changes.
     since: Option<u64>,
 }
 
@@ -286,7 +286,7 @@ fn finish(ask: &Ask, answer: Result<Answer, HttpError>, wire: &Wire) -> Response
     }
 }
 
-/// Returns a page, or what has changed in it since the browser got it.
+/// Returns a page, or its changes since the browser got it.
 fn page(ask: &Ask, text: String, wire: &Wire) -> Response {
     let versions = &ask.site.versions;
     if let Some(since) = wire.since {

@@ -1,4 +1,4 @@
-//! What all requests share: the figures, the connections, and who may do what.
+//! The state that all requests share: the figures, the connections, and the rights of users.
 
 use std::fs;
 use std::io;
@@ -23,7 +23,7 @@ use crate::time_text::here;
 /// Maximum number of connections that are kept for the next request.
 const IDLE: usize = 4;
 
-/// Time for which a queue counts as looked at after its page was asked for.
+/// Time after a request of its page for which a queue counts as being looked at.
 const SEEN: Duration = Duration::from_secs(15);
 
 /// Maximum number of queues whose figures are new in each sample.
@@ -32,40 +32,40 @@ const SEEN_MOST: usize = 500;
 /// Interval at which the servers are asked for their version and settings.
 const ASKED: Duration = Duration::from_secs(15);
 
-/// What all requests share.
+/// The state that all requests share.
 pub struct Site {
-    /// Where the server is.
+    /// The address of the server.
     pub endpoint: Endpoint,
-    /// Who may see the pages.
+    /// The users who may see the pages.
     pub access: Access,
     /// Whether nothing can be changed.
     pub read_only: bool,
-    /// Where actions are written down.
+    /// The log to which actions are written.
     pub audit: Audit,
     /// The actions that were begun.
     pub jobs: Jobs,
-    /// What the open pages have been sent.
+    /// The versions that the open pages have been sent.
     pub versions: Versions,
-    /// Where the last day is kept.
+    /// The file in which the last day is kept.
     history: Option<PathBuf>,
-    /// Where the last day comes from, if not from here.
+    /// The Prometheus from which the last day comes, if it does not come from here.
     prometheus: Option<Prometheus>,
     idle: Mutex<Vec<Server>>,
     live: Mutex<Live>,
 }
 
-/// The figures of all queues, which a thread of its own keeps new.
+/// The figures of all queues, which a separate thread updates.
 #[derive(Default)]
 pub struct Live {
     /// The figures.
     pub board: Board,
-    /// Where the server is.
+    /// The address of the server.
     pub place: String,
-    /// Why there are no new figures.
+    /// The reason why there are no new figures.
     pub lost: Option<String>,
-    /// What the servers say of themselves.
+    /// The figures that the servers report about themselves.
     pub instances: Vec<Instance>,
-    /// What has happened in the last day.
+    /// The events of the last day.
     pub days: Days,
     /// When the servers were asked.
     asked: Option<Instant>,
@@ -73,7 +73,7 @@ pub struct Live {
 }
 
 impl Site {
-    /// Creates the site. Nothing is asked of the server yet.
+    /// Creates the site. The server is not asked yet.
     pub fn new(endpoint: Endpoint, access: Access, read_only: bool, audit: Audit) -> Site {
         Site {
             endpoint,
@@ -89,7 +89,7 @@ impl Site {
         }
     }
 
-    /// Keeps the last day in a file, and reads what an earlier run has left there.
+    /// Keeps the last day in a file, and reads the file of an earlier run.
     pub fn with_history(mut self, path: Option<PathBuf>) -> Result<Site, Failure> {
         let Some(path) = path else {
             return Ok(self);
@@ -113,8 +113,8 @@ impl Site {
         self
     }
 
-    /// Returns the last day of a queue, or of all, and where it comes from in words, if it is
-    /// not from here alone. May take seconds.
+    /// Returns the last day of a queue, or of all, and its source in words, if it does not
+    /// come from here alone. May take seconds.
     pub fn day(&self, queue: Option<&[u8]>) -> (Option<Day>, String) {
         let asked = self
             .prometheus
@@ -205,8 +205,8 @@ impl Site {
         result
     }
 
-    /// Changes something, over a new connection: with one that was broken nobody could
-    /// tell whether it was done.
+    /// Changes something, over a new connection: after a failure of a used connection it
+    /// would be unknown whether the change was made.
     pub fn change<T>(
         &self,
         change: impl FnOnce(&mut Server) -> Result<T, Failure>,
@@ -226,7 +226,7 @@ impl Site {
         }
     }
 
-    /// Keeps the figures new, for ever, in a thread of its own.
+    /// Updates the figures for ever, in a thread of its own.
     pub fn watch(self: Arc<Site>, mut watch: Watch, interval: Duration) {
         thread::spawn(move || {
             let mut server = None;
@@ -276,7 +276,7 @@ impl Site {
         let late = queues().filter_map(Queue::overdue).max().unwrap_or(0);
         let before = live.days.newest();
         live.days.take(here(), &fresh, waiting, late);
-        // Once in each step.
+        // The file is written once in each step.
         let is_due = self.history.is_some() && live.days.newest() != before;
         let written = is_due.then(|| live.days.write());
         live.place = server.place().to_owned();

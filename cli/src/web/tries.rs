@@ -17,14 +17,14 @@ const STRANGERS: usize = 1000;
 pub struct Tries {
     /// The failed tries of users. There are never more of them than users, so none is ever dropped.
     users: HashMap<String, (u32, Instant)>,
-    /// The failed tries of names that nobody has. They count, too, so that the limit does not
-    /// tell which names there are.
+    /// The failed tries with unknown names. They count, too, so that the limit does not tell
+    /// which names there are.
     strangers: HashMap<String, (u32, Instant)>,
 }
 
 impl Tries {
-    /// Counts a try, before the password is checked: the check is slow, and others must
-    /// not begin meanwhile without being counted. Returns whether it may be made.
+    /// Counts a try, before the password is checked: the check is slow, and other tries
+    /// must not begin meanwhile without being counted. Returns whether it may be made.
     pub fn begin(&mut self, name: &str, is_user: bool) -> bool {
         let now = Instant::now();
         let tries = match is_user {

@@ -14,20 +14,20 @@ use crate::web::answer::HttpError;
 use crate::web::jobs::Job;
 use crate::web::query::{link, Query};
 
-/// What is done with one message.
+/// An action on one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OneAct {
-    /// It runs again.
+    /// The message runs again.
     Redrive,
-    /// It becomes cancelled.
+    /// The message becomes cancelled.
     Cancel,
-    /// It is removed without a record.
+    /// The message is removed without a record.
     Purge,
-    /// It is due now.
+    /// The message is due now.
     Now,
     /// Its lease ends.
     EndLease,
-    /// A copy of it is sent.
+    /// A copy of the message is sent.
     Duplicate,
 }
 
@@ -70,7 +70,7 @@ impl OneAct {
         }
     }
 
-    /// Returns what it means.
+    /// Returns the meaning of the action.
     pub fn meaning(self) -> &'static str {
         match self {
             OneAct::Redrive => {
@@ -102,12 +102,12 @@ impl OneAct {
     }
 }
 
-/// Messages, and what is done with each.
+/// Messages, and the action on each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// What is done.
+    /// The action.
     pub act: OneAct,
-    /// Queue and id of each.
+    /// The queue and the id of each message.
     messages: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -136,7 +136,7 @@ impl Chosen {
         address.trim_start_matches('?').to_owned()
     }
 
-    /// Returns what it is about, in words.
+    /// Returns the messages, in words.
     pub fn what(&self) -> String {
         match &self.messages[..] {
             [(queue, id)] => format!("message {} of {}", printable(id), printable(queue)),
@@ -171,7 +171,8 @@ impl Chosen {
         }
     }
 
-    /// Does it with each. With several, those that have changed meanwhile are counted.
+    /// Applies the action to each message. With several, those that have changed meanwhile are
+    /// counted.
     pub fn execute(&self, server: &mut Server, job: &Job) -> Result<String, Failure> {
         if let [(queue, id)] = &self.messages[..] {
             let done = one(server, queue, id, self.act)?;

@@ -9,7 +9,7 @@ use crate::model::record::{bytes, Record};
 use crate::server::{verb, Server};
 use crate::text::printable;
 
-/// The options of a message that no reply gives, in words.
+/// The options of a message that are in no reply, in words.
 pub const UNTOLD: &str = "LEASE, RETRIES, BACKOFF, TTL, RETAIN, IFGROUP and AFTER";
 
 /// A message that can be sent again.
@@ -17,7 +17,7 @@ pub const UNTOLD: &str = "LEASE, RETRIES, BACKOFF, TTL, RETAIN, IFGROUP and AFTE
 pub struct MessageCopy {
     /// Its reply of DQ.GET.
     pub message: Record,
-    /// Its due time as it was sent, in Unix ms.
+    /// Its due time as given by the send, in Unix ms.
     due: u64,
 }
 

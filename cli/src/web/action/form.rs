@@ -15,7 +15,7 @@ use crate::web::address::queue;
 use crate::web::answer::HttpError;
 use crate::web::query::{link, Query};
 
-/// What a form asks for.
+/// The request of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Send a message.
@@ -54,7 +54,7 @@ impl Kind {
         }
     }
 
-    /// Returns whether it is about one message.
+    /// Returns whether the form is about one message.
     fn is_about_message(self) -> bool {
         matches!(self, Kind::Reschedule | Kind::Edit | Kind::Signal)
     }
@@ -85,8 +85,8 @@ impl Form {
         Form::of(kind, query, query).map(Some)
     }
 
-    /// Creates the form of a page: what it is about is in the address, what was typed in the
-    /// form.
+    /// Creates the form of a page. Its target is in the address, and the entered values are
+    /// in the form.
     pub fn of(kind: Kind, address: &Query, fields: &Query) -> Result<Form, HttpError> {
         let id = address.get("id").filter(|_| kind.is_about_message());
         Ok(Form {
@@ -109,7 +109,7 @@ impl Form {
         }
     }
 
-    /// Returns what it is about, in words.
+    /// Returns the target of the form, in words.
     pub fn what(&self) -> String {
         let queue = printable(&self.queue);
         let named = |field: &str| self.fields.get(field).map(printable);
@@ -137,7 +137,7 @@ impl Form {
         }
     }
 
-    /// Does what the form asks for. Returns a sentence about the result.
+    /// Executes the action of the form. Returns a sentence about the result.
     pub fn execute(&self, server: &mut Server) -> Result<String, Failure> {
         match self.kind {
             Kind::Send => self.send(server),

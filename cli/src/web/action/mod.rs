@@ -1,5 +1,5 @@
-//! What can be changed from a page: what it would change is counted before, and each
-//! action is written to the audit log.
+//! The changes that can be made from a page: the number of messages that one would change
+//! is counted before, and each action is written to the audit log.
 
 pub mod chosen;
 mod copy;
@@ -43,13 +43,13 @@ pub enum Action {
     Empty(Vec<u8>),
     /// Remove a queue with all that is in it.
     Delete(Vec<u8>),
-    /// Send what a schedule sends, now.
+    /// Send the message of a schedule now.
     Fire(Vec<u8>, Vec<u8>),
     /// Remove a schedule.
     Unschedule(Vec<u8>, Vec<u8>),
     /// Pause or resume a schedule.
     HoldSchedule(Vec<u8>, Vec<u8>, bool),
-    /// What a form with fields asks for.
+    /// The request of a form with fields.
     Form(Form),
 }
 
@@ -109,7 +109,7 @@ impl Action {
         }
     }
 
-    /// Returns what it is about, in words.
+    /// Returns the target of the action, in words.
     pub fn what(&self) -> String {
         let schedule = |queue: &[u8], name: &[u8]| {
             format!("schedule {} of {}", printable(name), printable(queue))
@@ -141,7 +141,7 @@ impl Action {
         }
     }
 
-    /// Returns what it means, for the page that asks for confirmation.
+    /// Returns the meaning of the action, for the page that asks for confirmation.
     pub fn meaning(&self) -> &'static str {
         match self {
             Action::Change(Change::Pause(..)) => {
@@ -202,8 +202,8 @@ impl Action {
         }
     }
 
-    /// Counts the messages that it would change, for a limited time. `None` if it is not
-    /// about messages.
+    /// Counts the messages that the action would change, for a limited time. `None` if it
+    /// is not about messages.
     pub fn count(&self, server: &mut Server) -> Result<Option<Count>, Failure> {
         match self {
             Action::Found(target, filter, _) => {
@@ -224,8 +224,8 @@ impl Action {
         matches!(self, Action::Delete(_))
     }
 
-    /// Begins it. What takes long goes on in a thread of its own, and the job tells how
-    /// far it is.
+    /// Begins the action. A long action continues in a separate thread, and the job has
+    /// its progress.
     pub fn begin(self, site: &Arc<Site>, visitor: &Visitor) -> Arc<Job> {
         let words = format!("{} {}", self.word(), self.what());
         let job = site.jobs.begin(words, &visitor.user, self.back());
@@ -238,7 +238,7 @@ impl Action {
                 .write(&visitor, self.word(), &self.what(), &begun.progress());
         };
         let thread = thread::spawn(run);
-        // Most are done at once, and then their page shows the result.
+        // Most actions end at once, and then their page shows the result.
         let patience = Instant::now() + Duration::from_millis(500);
         while !thread.is_finished() && Instant::now() < patience {
             thread::sleep(Duration::from_millis(2));
@@ -249,7 +249,7 @@ impl Action {
     fn execute(&self, server: &mut Server, job: &Job) -> Result<String, Failure> {
         match self {
             Action::Change(change) => {
-                // DQ.PAUSE would create it.
+                // DQ.PAUSE would create the queue.
                 if let Change::Pause(Target::Queue(queue), ..)
                 | Change::Resume(Target::Queue(queue), _) = change
                 {
@@ -287,7 +287,7 @@ impl Action {
     }
 }
 
-/// Returns the word for what is done with messages that are found.
+/// Returns the word for the action on messages that are found.
 pub fn verb_of(act: Act) -> &'static str {
     match act {
         Act::Redrive => "redrive",

@@ -1,5 +1,5 @@
-// Keeps the parts of a page new that are marked data-live, and lets keys do what links and buttons do. Everything works
-// without it, too.
+// Updates the parts of a page that are marked data-live, and lets keys do the work of links and buttons. Everything
+// works without it, too.
 "use strict";
 
 const EVERY = 2000;
@@ -21,7 +21,7 @@ function inUse(part) {
   return part.contains(document.activeElement) && document.activeElement !== document.body;
 }
 
-// The version of the page that is shown: the server sends only what has changed since.
+// The version of the page that is shown: the server sends only the changes since then.
 let version = document.body.dataset.version || "0";
 
 function renew(part, html) {
@@ -60,7 +60,7 @@ async function refresh() {
     if (!part || inUse(part)) skipped = true;
     else renew(part, html);
   }
-  // What was not taken over comes again next time.
+  // Parts that were not taken over are sent again next time.
   if (skipped) version = "0";
 }
 

@@ -90,7 +90,7 @@ fn copy(ask: &Ask, action: &Action) -> Result<Option<Result<MessageCopy, String>
     }
 }
 
-/// Shows what is copied, and says what is not.
+/// Shows the parts that are copied, and names those that are not.
 fn preview(copy: &MessageCopy) -> Markup {
     let payload = copy.message.bytes("payload").unwrap_or_default();
     let head = payload.get(..SHOWN).unwrap_or(payload);
@@ -116,7 +116,7 @@ pub fn act(ask: &Ask) -> Result<Answer, HttpError> {
     let action = Action::parse(&fields(ask))?;
     let elsewhere = action.leads_to();
     let job = action.begin(&ask.site, &ask.visitor);
-    // The page of what is gone is no page to go back to.
+    // A message that is gone has no page to return to.
     let gone = elsewhere.filter(|_| matches!(job.outcome(), Some(Ok(_))));
     Ok(Answer::To(match gone {
         Some(page) => with_outcome(&page, &job),

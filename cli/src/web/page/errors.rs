@@ -20,7 +20,7 @@ const QUEUES: usize = 500;
 /// Maximum number of bytes of a line.
 const LINE: usize = 300;
 
-/// Shows them.
+/// Shows the page.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let is_all = ask.query.get("queue").is_none() && ask.query.get("family").is_none();
     let target = match is_all {
@@ -124,8 +124,8 @@ fn queues(group: &ErrorGroup) -> Markup {
     }
 }
 
-/// Returns what can be done with the messages of a group. The server cannot find messages by
-/// having no error.
+/// Returns the actions on the messages of a group. The server cannot find messages by having
+/// no error.
 fn acts(ask: &Ask, group: &ErrorGroup, target: &Target) -> Markup {
     let target = match target {
         Target::Several(_) => {

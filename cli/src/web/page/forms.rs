@@ -167,7 +167,7 @@ fn input(ask: &Ask, field: &Field, first: bool) -> Markup {
         label { (field.label)
             @match field.kind {
                 FieldKind::Line => input name=(field.name) value=(value) placeholder=(field.example) autofocus[first] {},
-                // A line break at the beginning of the element is not one of the text.
+                // A line break at the beginning of the element does not belong to the text.
                 FieldKind::Text => textarea name=(field.name) rows="8" autofocus[first] { "\n" (value) },
                 FieldKind::Choice(choices) => select name=(field.name) {
                     @for choice in choices {
@@ -181,7 +181,7 @@ fn input(ask: &Ask, field: &Field, first: bool) -> Markup {
     }
 }
 
-/// Returns the form of a message: an empty one, or with what another message has.
+/// Returns the form of a message: an empty one, or one with the fields of another message.
 fn send(ask: &Ask, key: &[u8]) -> Result<(String, Vec<Field>), HttpError> {
     let copied = match ask.query.get("id") {
         None => None,

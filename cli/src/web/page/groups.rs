@@ -1,4 +1,4 @@
-//! The groups of a queue: which are held, by what, until when.
+//! The groups of a queue: which of them are held, the reason, and the end of the hold.
 
 use maud::{html, Markup};
 
@@ -79,14 +79,14 @@ fn line(ask: &Ask, one: &Group, target: &Query, now: u64) -> Markup {
     }
 }
 
-/// Returns what can be done with a group at its line. A group that a dead message holds goes on
-/// when it is resumed, or the message is redriven.
+/// Returns the actions on a group at its line. A group that a dead message holds goes on when
+/// it is resumed, or the message is redriven.
 fn acts(ask: &Ask, one: &Group, target: &Query, has_breaker: bool) -> Markup {
     let act = |word: &str| {
         let query = target.clone().with("act", word.as_bytes());
         query.with("group", &one.name)
     };
-    // Its first pending message waits for another one: a dead one, which only a person can move.
+    // The group's first pending message waits for a dead one, which only a person can move.
     let holder = one.why.as_ref().filter(|why| {
         why.code == "behind-head"
             && why.until.is_none()

@@ -33,7 +33,7 @@ pub fn with_outcome(address: &str, job: &Job) -> String {
         .link(page)
 }
 
-/// Shows it.
+/// Shows the page of an action.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let job = find(ask)?;
     let content = html! {
@@ -45,7 +45,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     Ok(layout(ask, &job.words, &Trail::new(), content))
 }
 
-/// Asks it to end.
+/// Asks an action to end.
 pub fn stop(ask: &Ask) -> Result<Answer, HttpError> {
     let job = find(ask)?;
     job.stop();

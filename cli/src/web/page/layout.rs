@@ -1,5 +1,5 @@
-//! What all pages have: the frame, the way from the overview to a page, the form of signing
-//! in, and the pages about what went wrong.
+//! The parts that all pages have: the frame, the way from the overview to a page, the form
+//! of signing in, and the pages about errors.
 
 use maud::{html, Markup, DOCTYPE};
 
@@ -9,7 +9,7 @@ use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::jobs::Job;
 use crate::web::query::link;
 
-/// Where a page is: the steps from the overview to it, as name and address.
+/// The position of a page: the steps from the overview to it, as name and address.
 pub type Trail = Vec<(String, String)>;
 
 /// Returns a whole page.
@@ -135,7 +135,7 @@ pub fn error(ask: &Ask, error: &HttpError) -> Markup {
     }
 }
 
-/// Returns the page for somebody who may see nothing.
+/// Returns the page for a visitor who may see nothing.
 pub fn refusal(words: &str) -> Markup {
     frame(
         "no access",

@@ -65,7 +65,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         let message = get(server, &queue, &id)?;
         let mut cmd = verb("DQ.EXPLAIN", &queue);
         cmd.arg(&id);
-        // A user who may not ask this sees everything else.
+        // A user who may not ask this sees all other parts.
         let why = match server.call(&cmd) {
             Err(Failure::Refused(_)) => None,
             reply => Why::of(reply?)?,
@@ -135,7 +135,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     Ok(layout(ask, &title, &steps, content))
 }
 
-/// Returns who holds a message back: a link, if that is another message.
+/// Returns the cause that holds a message back: a link, if the cause is another message.
 pub fn by(why: &Why, queue: &Query) -> Markup {
     html! {
         // The name is shown as it can be printed, so only a plain one leads to the message.
@@ -145,7 +145,7 @@ pub fn by(why: &Why, queue: &Query) -> Markup {
     }
 }
 
-/// Returns what can be done with a message.
+/// Returns the actions on a message.
 fn acts(ask: &Ask, message: &Record, here: &Query, state: &str, is_parked: bool) -> Markup {
     let button = |act: OneAct, key: &str| {
         let query = here.clone().with("act", act.name().as_bytes());

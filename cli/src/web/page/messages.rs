@@ -29,7 +29,7 @@ const STEP: usize = 200;
 /// Maximum time for which one page is looked for.
 const PATIENCE: Duration = Duration::from_millis(1000);
 
-/// The conditions, with what their fields are for.
+/// The conditions, with the meaning of their fields.
 const CONDITIONS: [(&str, &str, &str); 12] = [
     ("id", "id", "order-7-*"),
     ("type", "type", ""),
@@ -45,7 +45,7 @@ const CONDITIONS: [(&str, &str, &str); 12] = [
     ("until", "until", ""),
 ];
 
-/// Where a page begins.
+/// The position at which a page begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Begin {
     /// The place of its first queue among those of the target.
@@ -74,7 +74,7 @@ impl Begin {
 /// A page of messages.
 struct Found {
     messages: Vec<(Vec<u8>, Record)>,
-    /// Where the next page begins.
+    /// The position at which the next page begins.
     next: Option<Begin>,
     now: u64,
 }
@@ -111,7 +111,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     steps.push((filter.state.clone(), here.link("messages")));
     let next = found.next.as_ref().map(|next| {
         let at = next.at.to_string();
-        // The queues of all are found by name, because others may come to have such messages.
+        // All queues are found by name, because further ones may get such messages.
         let query = match everywhere {
             true => here.clone().with("from", &next.from),
             false => here.clone().with("at", at.as_bytes()),
@@ -210,7 +210,7 @@ fn look(
     while let Some(queue) = queues.get(at) {
         let asked = page_of(server, queue, filter, &step, &mut found.now);
         let (next, messages) = match asked {
-            // One of several is gone by now, or the user may not read it.
+            // One of several queues is gone by now, or the user may not read it.
             Err(Failure::Refused(_)) if many => (None, Vec::new()),
             asked => asked?,
         };
@@ -295,7 +295,7 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
             .iter()
             .any(|(_, m)| !m.text(field).is_empty())
     };
-    // Columns in which all cells would be empty only take room.
+    // Columns without any value are left out.
     let (types, groups) = (has("type"), has("group"));
     html! {
         @if found.messages.is_empty() {

@@ -20,7 +20,7 @@ use crate::web::query::{link, Query};
 /// Number of queues on a page.
 const PAGE: usize = 50;
 
-/// From this age on an overdue message stands out.
+/// The age from which an overdue message is highlighted.
 const LATE: Millis = 60_000;
 
 /// Shows all queues.
@@ -51,7 +51,8 @@ fn totals(board: &Board) -> Markup {
     let blocked = sum.count("blocked");
     let of =
         |state: &str, count: u64| (count > 0).then(|| link("messages", "state", state.as_bytes()));
-    // The tile "later" adds up several states and links to one of them: to what failed, if anything did.
+    // The tile "later" is the sum of several states and links to one of them: to the failed
+    // messages, if there are any.
     let after = if sum.count("retry") > 0 {
         "retry"
     } else {

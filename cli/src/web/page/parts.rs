@@ -1,4 +1,4 @@
-//! What several pages have: small charts, times, names, and links to actions.
+//! The parts that several pages have: small charts, times, names, and links to actions.
 
 use maud::{html, Markup};
 
@@ -136,8 +136,8 @@ pub fn action(ask: &Ask, words: &str, key: &str, query: &Query) -> Markup {
     }
 }
 
-/// Returns a button that does something at once, without a question: what can be undone, and
-/// is about one thing.
+/// Returns a button for an action without a question. The action can be undone and has one
+/// target.
 pub fn direct(ask: &Ask, words: &str, key: &str, query: &Query) -> Markup {
     let query = query.clone().with("back", ask.here().as_bytes());
     html! {
@@ -166,7 +166,7 @@ pub fn capital(word: &str) -> String {
     }
 }
 
-/// Returns how far a message is, if its note tells that.
+/// Returns the progress of a message, if its note has it.
 pub fn bar(message: &Record) -> Markup {
     let note = message.bytes("note").unwrap_or_default();
     html! {

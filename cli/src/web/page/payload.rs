@@ -30,7 +30,7 @@ pub fn payload_of(message: &Record, here: &Query, wanted: &str) -> Markup {
     }
 }
 
-/// Returns a payload for people: as it was wanted, or as JSON or text if it is that.
+/// Returns a payload for people: in the requested form, or as JSON or text if it is either.
 fn view(payload: &[u8], wanted: &str) -> (&'static str, String) {
     let head = payload.get(..SHOWN).unwrap_or(payload);
     let json = || {
@@ -52,7 +52,7 @@ fn view(payload: &[u8], wanted: &str) -> (&'static str, String) {
     }
 }
 
-/// Escapes what could mislead, line by line.
+/// Escapes characters that could mislead, line by line.
 pub fn lines(text: &[u8]) -> String {
     let lines = text.split(|byte| *byte == b'\n').map(printable);
     lines.collect::<Vec<_>>().join("\n")

@@ -63,7 +63,7 @@ const COUNTERS: [&str; 11] = [
     "redriven",
 ];
 
-/// Everything that the server says of a queue. What the user may not ask for is empty.
+/// All data of a queue from the server. Parts that the user may not ask for are empty.
 struct QueuePage {
     info: Record,
     groups: Result<Groups, String>,

@@ -9,7 +9,7 @@ use crate::text::printable;
 use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::query::Query;
 
-/// Searches, and shows what was found. A message that is found once is shown itself.
+/// Searches, and shows the messages that were found. A message that is found once is shown itself.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let id = ask
         .query

@@ -1,4 +1,4 @@
-//! The servers: what they run, how they keep their data, and what is wrong with that.
+//! The servers: their versions, their settings for persistence, and the dangers of these.
 
 use maud::{html, Markup};
 
@@ -9,7 +9,7 @@ use crate::text::compact;
 use crate::time_text::span;
 use crate::web::answer::{Answer, Ask, HttpError};
 
-/// Shows them.
+/// Shows the page.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let (instances, place) = {
         let live = ask.site.live();

@@ -1,4 +1,4 @@
-//! What has happened to a message, and what will.
+//! The history of a message, and the events that are still to come.
 
 use maud::{html, Markup};
 use redis::Value;
@@ -16,7 +16,7 @@ use crate::web::query::Query;
 /// Maximum length of an error in a line of the story.
 const LONG: usize = 200;
 
-/// Returns what has happened to a message, and what will, in the order of time.
+/// Returns the past and coming events of a message, in the order of time.
 fn events(message: &Record, now: Millis) -> Vec<(Millis, String)> {
     let at = |field: &str| message.number(field);
     let state = message.text("state");
@@ -75,7 +75,7 @@ fn events(message: &Record, now: Millis) -> Vec<(Millis, String)> {
             state => state.to_owned(),
         },
     );
-    // The sort is stable: what happened in one millisecond stays in this order.
+    // The sort is stable: events of one millisecond stay in this order.
     events.sort_by_key(|(at, _)| *at);
     events
 }
@@ -114,7 +114,7 @@ pub fn story(message: &Record, now: Millis) -> Markup {
 pub fn failed(ask: &Ask, message: &Record, kept: Option<u64>, queue: &Query) -> Markup {
     let attempts = attempts::of(message);
     html! {
-        // A refresh replaces only what has changed. Nothing in this list changes with time, so an
+        // A refresh replaces only changed parts. Nothing in this list changes with time, so an
         // attempt that the reader has opened stays open.
         section #attempts data-live {
             @if !attempts.is_empty() {

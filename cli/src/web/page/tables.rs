@@ -59,7 +59,7 @@ pub fn batches(batches: &(Vec<Batch>, bool), target: &Query) -> Markup {
     }
 }
 
-/// Returns the limits with names, and what is used of them.
+/// Returns the limits with names, and how much of each is used.
 pub fn limits(limits: &(Vec<Limit>, bool), now: Millis) -> Markup {
     let (found, more) = limits;
     html! {
@@ -139,7 +139,7 @@ pub fn schedules(ask: &Ask, found: &[Record], target: &Query, now: Millis) -> Ma
     }
 }
 
-/// Returns the consumers, and what each of them holds.
+/// Returns the consumers, and the messages that each of them holds.
 pub fn consumers(found: &[Consumer], holdings: &Holdings, target: &Query, now: Millis) -> Markup {
     let message = |id: &[u8]| target.clone().with("id", id).link("message");
     html! {

@@ -14,7 +14,7 @@ use crate::web::address::queue;
 use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::query::Query;
 
-/// Shows them.
+/// Shows the page.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let key = queue(&ask.query)?;
     let ((types, oldest), retain, now) = ask.site.read(|server| {
