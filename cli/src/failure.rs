@@ -22,11 +22,11 @@ pub enum Failure {
     Output(String),
 }
 
-/// What a server without the module is told to be.
+/// The advice for a server without the module.
 const NO_MODULE: &str = "this server has not loaded the dq module: MODULE LIST shows what it \
     has, docs/operations.md how to load it";
 
-/// Returns whether the words of an error say that the server does not know our commands.
+/// Returns whether an error means that the server does not know the module's commands.
 fn is_unknown_verb(words: &str) -> bool {
     let words = words.to_ascii_lowercase();
     words.starts_with("unknown command") && words.contains("dq.info")

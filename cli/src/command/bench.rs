@@ -31,7 +31,7 @@ pub struct Args {
     pipeline: u64,
 }
 
-/// What one round took.
+/// The time that one round took.
 struct Round {
     name: &'static str,
     messages: u64,
@@ -220,7 +220,7 @@ fn take(
         drop(acks);
         for reply in round.trip(|| server.pipeline(&cmds))? {
             let Value::Array(messages) = reply? else {
-                // At the end, an ACK without a FETCH.
+                // At the end an ACK is sent without a FETCH.
                 continue;
             };
             round.messages += messages.len() as u64;

@@ -1,4 +1,4 @@
-//! `dq children`: the children of a message, and what has become of them.
+//! `dq children`: the children of a message, and their states.
 
 use super::{about, must_exist};
 use crate::failure::Failure;

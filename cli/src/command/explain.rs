@@ -35,7 +35,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     };
     out.line(&format!("{}: {}", answer.code, answer.why))?;
     if let Some(until) = answer.until {
-        // Times are those of the queue's clock, which stands still in a MANUAL queue.
+        // The times follow the queue's clock, which does not move by itself in a MANUAL queue.
         let info = server.call(&verb("DQ.INFO", args.queue.as_bytes()));
         let now = info
             .ok()

@@ -1,5 +1,4 @@
-//! `dq find`: the messages of a state to which conditions apply, and what is done with
-//! them.
+//! `dq find`: the messages of a state to which conditions apply, and an action on them.
 
 use serde_json::json;
 
@@ -154,7 +153,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     let more = walk(server, &queues, args, |server, queue, step| {
         let mut step = step.clone();
         if filter.is_whole_state() {
-            // All that it looks at, it finds.
+            // The step finds each message that it looks at.
             step.count = step.count.min(most as usize);
         }
         let (next, found) = find::messages(server, queue, &filter, &step)?;
@@ -206,7 +205,7 @@ fn change(
         )));
     }
     if !args.yes {
-        // Without a terminal nobody reads the count, and on one it is worth the time.
+        // The count is only made for a terminal, because nobody reads it elsewhere.
         let count = match is_terminal() {
             true => count::count(server, queues, filter)?.words(),
             false => "messages".to_owned(),
@@ -292,7 +291,7 @@ fn print(messages: &[(Vec<u8>, Record)], args: &Args, out: &mut Output) -> Resul
     Ok(table.write(out.to)?)
 }
 
-/// Returns the time that orders the state, as far as DQ.GET tells it.
+/// Returns the time that orders the state, if DQ.GET has it.
 fn when(message: &Record, state: &str) -> Option<Millis> {
     message.number(match state {
         "running" => "lease-until",

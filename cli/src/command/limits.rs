@@ -53,7 +53,7 @@ pub fn set(server: &mut Server, args: &SetArgs, out: &mut Output) -> Result<(), 
     }
 }
 
-/// Prints the limits, and what is used of them.
+/// Prints the limits, and how much of each is used.
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     must_exist(server, &args.queue)?;
     let key = args.queue.as_bytes();

@@ -161,7 +161,7 @@ const SHOWN: [&str; 7] = [
     "ready", "delayed", "retry", "blocked", "held", "running", "dead",
 ];
 
-/// Prints the families, with what their servers say of them.
+/// Prints the families, with the figures of their servers.
 fn families(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     let mut names: Vec<Vec<u8>> = match args.queues.is_empty() {
         false => args

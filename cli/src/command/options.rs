@@ -62,7 +62,7 @@ pub struct MessageOptions {
     retain: Option<Millis>,
 }
 
-/// Reads a header of the command line.
+/// Parses a header of the command line.
 pub fn parse_header(text: &str) -> Result<(String, String), String> {
     let (field, value) = text
         .split_once('=')

@@ -1,4 +1,4 @@
-//! `dq peek`: what would be delivered next.
+//! `dq peek`: the next messages that would be delivered.
 
 use super::{about, must_exist};
 use crate::failure::Failure;

@@ -55,7 +55,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     let of_state = args.state.as_ref().map(|state| format!("{state} "));
     let of_state = of_state.unwrap_or_default();
     let question = match &args.group {
-        // How many messages of a group there are in all states, no command tells.
+        // No command tells how many messages of a group there are in all states.
         Some(group) => {
             let group = printable(group.as_bytes());
             format!("Remove all {of_state}messages of group {group} of {shown}?")

@@ -175,7 +175,7 @@ fn list(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failur
     if out.json {
         return out.json(&crate::json::of(&reply));
     }
-    // Times are those of the queue's clock, which stands still in a MANUAL queue.
+    // The times follow the queue's clock, which does not move by itself in a MANUAL queue.
     let info = server.call(&verb("DQ.INFO", queue.as_bytes())).ok();
     let now = info.and_then(|info| Record::of(info).ok()?.number("now"));
     let table = table(&Record::all(reply)?, now);

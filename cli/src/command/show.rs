@@ -114,7 +114,7 @@ fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failu
         .map_err(|failure| about(queue, failure))?;
     let cmds = [verb("DQ.CONSUMERS", key), verb("DQ.SCHEDULES", key)];
     let mut lists = server.pipeline(&cmds)?.into_iter();
-    // A user who has no right to see the groups sees everything else.
+    // A user who has no right to see the groups sees all other parts.
     let mut list = || {
         lists
             .next()

@@ -12,9 +12,9 @@ pub struct Attempt {
     pub number: u64,
     /// When it failed.
     pub at: Millis,
-    /// Who had the message. Empty if nobody said so.
+    /// The consumer that had the message. Empty if none was named. Empty if nobody said so.
     pub consumer: Vec<u8>,
-    /// What went wrong. Empty if nobody said so.
+    /// The error of the attempt. Empty if nobody said so.
     pub error: Vec<u8>,
 }
 

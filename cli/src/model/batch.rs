@@ -13,7 +13,7 @@ pub struct Batch {
     pub pending: u64,
     /// Messages of it that run.
     pub running: u64,
-    /// Messages of it that are dead, and so hold on what waits.
+    /// Dead messages of the batch, which hold the messages that wait for it.
     pub dead: u64,
     /// Messages of it that were finished since it was opened.
     pub finished: u64,

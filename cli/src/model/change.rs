@@ -9,7 +9,7 @@ use crate::server::{verb, Server};
 use crate::text::{plural, printable};
 use crate::time_text::{span, Millis};
 
-/// What a change is about: one queue, or all queues of a family.
+/// The target of a change: one queue, or all queues of a family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The queue of this name.
@@ -126,7 +126,7 @@ impl Change {
         Ok(redriven)
     }
 
-    /// Returns a sentence about what has been done. `redriven` is the result of
+    /// Returns a sentence about the changes that were made. `redriven` is the result of
     /// `execute`.
     pub fn done(&self, redriven: u64) -> String {
         match self {

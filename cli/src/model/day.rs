@@ -1,5 +1,5 @@
-//! What has happened in the last day, in steps of five minutes: of all queues together, and
-//! of a bounded number of them.
+//! The events of the last day, in steps of five minutes: of all queues together, and of a
+//! bounded number of them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,7 +17,7 @@ pub const KEPT: usize = 288;
 /// Maximum number of queues with a day of their own. Each takes some six kilobytes.
 const QUEUES: usize = 500;
 
-/// What happened in one step.
+/// The events of one step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Step {
     /// Messages sent.
@@ -58,7 +58,7 @@ impl Day {
         (first..).zip(&self.steps)
     }
 
-    /// Returns the step of this number to be changed, after empty ones for those between.
+    /// Returns the step of this number for a change. Adds empty steps for those between.
     fn step(&mut self, number: u64) -> Option<&mut Step> {
         if self.steps.is_empty() || number > self.newest + KEPT as u64 {
             self.steps.clear();
@@ -109,7 +109,8 @@ impl Days {
         };
         for queue in fresh {
             let before = self.totals.get(&queue.name).copied();
-            // What happened before we looked, or in an earlier queue of this name, is unknown.
+            // It is unknown what happened before the program looked, or in an earlier queue of this
+            // name.
             let before = before.filter(|before| before.sent <= queue.totals.sent);
             let since = |count: fn(&Totals) -> u64| match &before {
                 Some(before) => small(count(&queue.totals).saturating_sub(count(before))),
@@ -141,7 +142,7 @@ impl Days {
         self.all.add(number, &all);
     }
 
-    /// Forgets queues that are gone.
+    /// Drops queues that are gone.
     pub fn forget(&mut self, names: &[Vec<u8>]) {
         for name in names {
             self.totals.remove(name);
@@ -173,7 +174,7 @@ impl Days {
         text
     }
 
-    /// Reads what `write` has written. Lines that make no sense are passed over.
+    /// Parses the text that `write` has written. Lines that make no sense are passed over.
     pub fn read(text: &str) -> Days {
         let mut days = Days::default();
         for line in text.lines() {
@@ -285,7 +286,7 @@ mod tests {
         assert_eq!((&read.all, &read.queues), (&days.all, &days.queues));
         let damaged = days.write().replace("newest", "nonsense") + "{\n\x00";
         assert_eq!(Days::read(&damaged).queues.len(), 0);
-        // A long time in which nobody looked.
+        // A long time without samples.
         days.take(5000 * STEP, &[queue("a\u{ff}", 5000)], 1, 2);
         assert_eq!(days.all().steps().len(), 1);
     }

@@ -9,7 +9,7 @@ const NUMBER: usize = 4;
 const ID: usize = 8;
 
 /// Returns the line of an error that says what went wrong: the last one outside of any
-/// stack trace. Of a traceback of Python that is the exception, and of the traces of Java,
+/// stack trace. In a traceback of Python that is the exception, and in the traces of Java,
 /// Node and PHP the message before their frames.
 pub fn summary(error: &[u8]) -> &[u8] {
     let lines = || {
@@ -54,7 +54,7 @@ pub fn pattern(error: &[u8]) -> Vec<u8> {
             rest = rest.get(varies..).unwrap_or_default();
             continue;
         }
-        // A word stays together, so that no row of digits within a longer one counts.
+        // A word stays together, so that digits within a longer word do not count.
         let word = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric());
         let (kept, after) = rest.split_at(word.count().max(1).min(rest.len()));
         if matches!(first, b'*' | b'?' | b'[' | b']' | b'\\' | b'^' | b'-') {
@@ -99,7 +99,7 @@ fn varying(text: &[u8]) -> usize {
     }
 }
 
-/// Returns where a line, which is a part of a text, begins in it.
+/// Returns the position of a line, which is a part of a text, in this text.
 fn position(text: &[u8], line: &[u8]) -> usize {
     let found = text
         .windows(line.len().max(1))

@@ -18,7 +18,7 @@ const STEP_BYTES: usize = 1 << 20;
 /// Maximum time for which messages are looked at.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// Maximum number of groups. More errors than that have nothing in common.
+/// Maximum number of groups. A greater number of errors would have nothing in common.
 const GROUPS: usize = 500;
 
 /// Messages that died of errors that are alike.
@@ -32,17 +32,17 @@ pub struct ErrorGroup {
     pub reason: String,
     /// The number of messages.
     pub count: u64,
-    /// When the first of them died.
+    /// When the first of the messages died.
     pub first: Option<Millis>,
-    /// When the last of them died.
+    /// When the last of the messages died.
     pub last: Option<Millis>,
-    /// The queues that have some, with how many.
+    /// The queues of the messages, with their numbers.
     pub queues: Vec<(Vec<u8>, u64)>,
-    /// The id of the last one, in the last of the queues.
+    /// The last of the queues, and the id of the last message in it.
     pub sample: (Vec<u8>, Vec<u8>),
 }
 
-/// What was found.
+/// The errors that were found.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     /// The groups, the largest first.
@@ -104,7 +104,7 @@ fn add(groups: &mut HashMap<(Vec<u8>, String), ErrorGroup>, queue: &[u8], messag
     let error = message.bytes("error").unwrap_or_default();
     let pattern = pattern(error);
     let reason = message.text("reason");
-    // Without an error the reason is all that is known.
+    // Without an error only the reason is known.
     let key = match pattern.is_empty() {
         true => (Vec::new(), reason.clone()),
         false => (pattern.clone(), String::new()),

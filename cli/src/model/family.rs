@@ -54,7 +54,7 @@ impl Sum {
         found.map_or(0, |(_, count)| *count)
     }
 
-    /// Returns how long the oldest message is overdue, as far as the servers tell it.
+    /// Returns how long the oldest message is overdue, if the servers report it.
     pub fn overdue(&self) -> Option<Millis> {
         self.oldest_due_age.max(self.oldest_ready_age)
     }
@@ -118,8 +118,8 @@ pub fn queues(server: &mut Server, family: &[u8]) -> Result<Vec<Vec<u8>>, Failur
     }
 }
 
-/// Returns the names of the queues that exist, if exactly `queues` of the names that
-/// DQ.PARTITIONS gives for some number do.
+/// Returns the names of the queues that exist, if for some number exactly `queues` of the
+/// names that DQ.PARTITIONS gives exist.
 fn partitions(
     server: &mut Server,
     family: &[u8],

@@ -9,7 +9,7 @@ use crate::server::{verb, Server};
 use crate::text::printable;
 use crate::time_text::Millis;
 
-/// Which messages of a queue are meant. All conditions must apply.
+/// The messages of a queue that are meant. All conditions must apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// The state in which messages are searched for.
@@ -39,7 +39,7 @@ pub struct Filter {
 /// The two words of a condition.
 type Pair<'a> = (&'a [u8], &'a [u8]);
 
-/// What is done with the messages that are found.
+/// The action on the messages that are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// Redrives the messages, which must be dead.
@@ -60,7 +60,7 @@ impl Act {
         }
     }
 
-    /// Returns the word for what has been done.
+    /// Returns the word for the finished action.
     pub fn done(self) -> &'static str {
         match self {
             Act::Redrive => "pending again",
@@ -188,7 +188,7 @@ impl Filter {
 /// One step over a state.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// Where it goes on. `None` at the beginning.
+    /// The place at which the search goes on. `None` at the beginning.
     pub cursor: Option<Vec<u8>>,
     /// Maximum number of messages that a step examines, up to 10,000.
     pub count: usize,
@@ -207,7 +207,7 @@ impl Step {
     }
 }
 
-/// Fetches the messages that one step finds, and where the next step goes on.
+/// Fetches the messages that one step finds, and the position of the next step.
 pub fn messages(
     server: &mut Server,
     queue: &[u8],

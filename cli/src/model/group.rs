@@ -10,7 +10,7 @@ use crate::time_text::{relative, Millis};
 /// The groups that are asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Wanted {
-    /// Groups that somebody should know of: blocked ones and paused ones.
+    /// Groups that need attention: blocked ones and paused ones.
     #[default]
     Held,
     /// Groups with messages that cannot deliver now, and have no lease.
@@ -80,7 +80,7 @@ pub struct Why {
     pub code: String,
     /// The reason, in one sentence.
     pub why: String,
-    /// When the reason ends by itself, in Unix ms.
+    /// When the reason ends without an action, in Unix ms.
     pub until: Option<Millis>,
     /// The id, group or consumer that holds it, printable. Empty if there is none.
     pub by: String,
@@ -119,8 +119,8 @@ pub struct Group {
     pub open_until: Option<Millis>,
     /// Weight and concurrency, as set for it or for the queue.
     pub settings: [u64; 2],
-    /// Why the first pending message is not delivered, if that was asked and the user
-    /// may ask it.
+    /// The reason why the first pending message is not delivered, if that was asked and
+    /// the user may ask it.
     pub why: Option<Why>,
 }
 

@@ -1,4 +1,4 @@
-//! The last samples of a queue, for rates and for the line of lateness.
+//! The last samples of a queue. Rates and the chart of lateness are made of them.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ pub struct History {
     added: u64,
 }
 
-/// What a line over the last samples shows.
+/// The figure that a line over the last samples shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line {
     /// Messages sent per second.
@@ -99,8 +99,8 @@ impl History {
         }
         self.added += 1;
         if self.points.len() == self.points.capacity() {
-            // Doubled as usual, but not beyond what is kept: with very many queues that is
-            // much memory.
+            // The room is doubled as usual, but not beyond the maximum: with very many
+            // queues that is much memory.
             let room = (self.points.len() * 2).clamp(4, kept.max(4));
             self.points
                 .reserve_exact(room.saturating_sub(self.points.len()));
@@ -194,7 +194,7 @@ impl History {
     }
 }
 
-/// What the heights of the bars mean. Lateness can be milliseconds or hours, so the
+/// The meaning of the heights of the bars. Lateness can be milliseconds or hours, so the
 /// steps are mostly by ten, and a bar means the same in every queue.
 pub const LEGEND: &str = "▁ below 10ms  ▂ 10ms  ▃ 0.1s  ▄ 1s  ▅ 10s  ▆ 1min  ▇ 10min  █ 1h";
 

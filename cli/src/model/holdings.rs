@@ -1,4 +1,4 @@
-//! Which running messages each consumer holds.
+//! The running messages that each consumer holds.
 
 use std::collections::HashMap;
 
@@ -22,8 +22,8 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    /// Returns what a consumer of this printable name holds, the one whose lease ends first,
-    /// first.
+    /// Returns the messages that a consumer of this printable name holds, in the order in
+    /// which their leases end.
     pub fn of(&self, consumer: &str) -> &[Held] {
         self.by_consumer.get(consumer).map_or(&[], Vec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! The server itself: what it runs, how it keeps its data, and what is wrong with that.
+//! The server itself: its version, its settings for persistence, and the dangers of these.
 
 use redis::Value;
 
@@ -20,7 +20,7 @@ const SECTIONS: [&str; 6] = [
 /// Share of maxmemory from which memory is called short, in percent.
 const SHORT: u64 = 90;
 
-/// What a server says of itself.
+/// The figures that a server reports about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Instance {
     /// Host and port, of a node of a cluster. Empty for a single server.
@@ -46,7 +46,7 @@ impl Instance {
         self.text(field)?.parse().ok()
     }
 
-    /// Returns whether the server has told anything of itself.
+    /// Returns whether the server has reported its figures.
     pub fn is_known(&self) -> bool {
         !self.fields.is_empty()
     }
@@ -68,7 +68,7 @@ impl Instance {
         }
     }
 
-    /// Returns what endangers the queues, one sentence each, the worst first.
+    /// Returns the dangers for the queues, one sentence each, the worst first.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut warn = |words: String| warnings.push(words);
@@ -108,7 +108,7 @@ impl Instance {
     }
 }
 
-/// Asks every server about itself. What the user may not ask for stays unknown.
+/// Asks every server about itself. Figures that the user may not ask for stay unknown.
 pub fn all(server: &mut Server) -> Result<Vec<Instance>, Failure> {
     let nodes = server.look()?;
     let mut instances = Vec::with_capacity(nodes);
@@ -174,8 +174,8 @@ pub fn warnings(instances: &[Instance]) -> Vec<String> {
     all
 }
 
-/// Fails if the server has not loaded the module. Nothing is known for a user who may not
-/// call its commands.
+/// Fails if the server has not loaded the module. No figure is known for a user who may
+/// not call its commands.
 pub fn must_have_module(server: &mut Server) -> Result<(), Failure> {
     // The key need not exist: only "unknown command" says that there is no module.
     match server.call(&verb("DQ.INFO", b"dq:is-there-a-module")) {

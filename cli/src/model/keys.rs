@@ -24,7 +24,7 @@ const CHUNK: usize = 32;
 /// keys delays no client.
 #[derive(Debug, Default)]
 pub struct Scan {
-    /// The number of the server that is scanned, and how many there were at the beginning.
+    /// The number of the server that is scanned, and the number of servers at the beginning.
     node: usize,
     nodes: usize,
     cursor: Vec<u8>,
@@ -32,7 +32,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Goes on with the scan for `time`. Once all keys were seen, it returns the sorted
+    /// Continues the scan for `time`. Once all keys were seen, it returns the sorted
     /// names of all queues, and the next call begins a new scan.
     pub fn step(
         &mut self,
@@ -149,7 +149,7 @@ pub fn infos(
 }
 
 /// Fails unless the queue exists. Several verbs would create it, or read a missing queue as
-/// an empty one, and a mistyped name must not go unnoticed. Nothing is checked if the user
+/// an empty one, and a mistyped name must not go unnoticed. There is no check if the user
 /// has no right to do so.
 pub fn must_exist(server: &mut Server, queue: &[u8]) -> Result<(), Failure> {
     match server.call(&verb("DQ.INFO", queue)) {

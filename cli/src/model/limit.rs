@@ -7,14 +7,14 @@ use crate::failure::Failure;
 use crate::server::{verb, Server};
 use crate::time_text::{exact, Millis};
 
-/// What may begin in any window, and what has begun in the last one.
+/// How many deliveries may begin in any window, and how many have begun in the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rate {
-    /// What may begin.
+    /// How many may begin.
     pub limit: u64,
     /// The length of the window.
     pub per: Millis,
-    /// What has begun.
+    /// How many have begun.
     pub used: u64,
 }
 
@@ -25,9 +25,9 @@ pub struct Limit {
     pub name: Vec<u8>,
     /// The name or the pattern that was set for it. `None` if nothing limits this name.
     pub rule: Option<Vec<u8>>,
-    /// How much may run at once: messages, or their costs. `None`: without limit.
+    /// How many messages, or what sum of their costs, may run at once. `None`: without limit.
     pub concurrency: Option<u64>,
-    /// Whether that counts costs.
+    /// Whether `concurrency` counts costs.
     pub weighted: bool,
     /// Its windows.
     pub rates: Vec<Rate>,
@@ -56,7 +56,7 @@ impl Limit {
         }
     }
 
-    /// Returns what runs, and how much may: `3 of 5`.
+    /// Returns how much runs, and how much may run: `3 of 5`.
     pub fn running_words(&self) -> String {
         let (used, unit) = match self.weighted {
             true => (self.running_cost, " (cost)"),
@@ -68,7 +68,7 @@ impl Limit {
         }
     }
 
-    /// Returns what has begun in each window: `950 of 1000 in 1m`.
+    /// Returns how much has begun in each window: `950 of 1000 in 1m`.
     pub fn rate_words(&self) -> String {
         let words = self
             .rates

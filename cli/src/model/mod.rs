@@ -1,5 +1,5 @@
-//! Replies of the server as values, and what is made of them for the terminal and the
-//! web page alike. Only functions with a `Server` as argument use the connection.
+//! Replies of the server as values, and the data that the terminal and the web page make
+//! of them. Only functions with a `Server` as argument use the connection.
 
 pub mod attempts;
 pub mod batch;

@@ -7,20 +7,20 @@ use super::family;
 use super::queue::Queue;
 use super::watch::{Board, Entry};
 
-/// How the lines are sorted.
+/// The order of the lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// What needs somebody first: overdue for long, then dead messages, then those that
-    /// are held.
+    /// Queues that need somebody come first: overdue for long, then dead messages, then
+    /// those that are held.
     #[default]
     Trouble,
     /// By name.
     Name,
-    /// The one whose oldest message is overdue for longest, first.
+    /// The queue whose oldest message is overdue for longest comes first.
     Oldest,
-    /// The one with the most ready and running messages first.
+    /// The queue with the most ready and running messages comes first.
     Load,
-    /// The one with the most dead messages first.
+    /// The queue with the most dead messages comes first.
     Dead,
 }
 
@@ -56,7 +56,7 @@ impl Sort {
         }
     }
 
-    /// Returns what puts a queue before others.
+    /// Returns the numbers by which queues are sorted.
     fn weight(self, queue: &Queue) -> [u64; 3] {
         let [dead, blocked] = ["dead", "blocked"].map(|state| queue.count(state));
         match self {
@@ -97,7 +97,7 @@ impl Row<'_> {
         &self.entry.queue.name
     }
 
-    /// Returns what a change of it is about.
+    /// Returns the target of a change of this line.
     pub fn target(&self) -> Target {
         match self.family {
             Some(family) => Target::Family(family.to_vec()),
@@ -121,7 +121,7 @@ pub fn rows<'a>(board: &'a Board, inside: Option<&'a [u8]>, sort: Sort) -> Vec<R
                 let sum = family.and_then(|family| Some((family, board.family(family)?)));
                 match sum {
                     None => Some(single(entry)),
-                    // Its queues are neighbours in the list by name.
+                    // The queues of a family are neighbours in the list by name.
                     Some((family, _)) if last.replace(family) == Some(family) => None,
                     Some((family, entry)) => Some(Row {
                         entry,

@@ -1,4 +1,4 @@
-//! How far a running message is, as its consumer has noted it.
+//! The progress of a running message, as its consumer has noted it.
 
 /// Reads a note such as `page 7 of 20`, `7/20` or `35 %`. Returns percent, 100 at most.
 pub fn percent(note: &[u8]) -> Option<u8> {
@@ -32,7 +32,7 @@ fn number(text: &str) -> Option<(f64, &str)> {
 
 fn share(done: f64, total: f64) -> Option<u8> {
     let percent = done * 100.0 / total;
-    // A conversion of what is too large cuts it.
+    // The conversion cuts a number that is too large.
     (percent.is_finite() && percent <= 100.0).then_some(percent as u8)
 }
 

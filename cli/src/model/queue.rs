@@ -61,7 +61,7 @@ pub struct Queue {
     pub bytes: u64,
     /// Groups with messages, settings or a hold.
     pub groups: u64,
-    /// Consumers known by name.
+    /// Consumers with a name.
     pub consumers: u64,
     /// Clients that wait in FETCH.
     pub blocked_clients: u64,
@@ -145,7 +145,7 @@ impl Queue {
         }
     }
 
-    /// Returns how long the oldest message is overdue, as far as the server tells it.
+    /// Returns how long the oldest message is overdue, if the server reports it.
     pub fn overdue(&self) -> Option<Millis> {
         self.oldest_due_age.max(self.oldest_ready_age)
     }

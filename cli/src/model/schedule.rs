@@ -33,7 +33,7 @@ pub fn hold(server: &mut Server, queue: &[u8], name: &[u8], held: bool) -> Resul
     }
 }
 
-/// Removes a schedule. What it has sent stays.
+/// Removes a schedule. The messages that it has sent stay.
 pub fn remove(server: &mut Server, queue: &[u8], name: &[u8]) -> Result<(), Failure> {
     let mut cmd = verb("DQ.UNSCHEDULE", queue);
     cmd.arg(name);

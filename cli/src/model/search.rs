@@ -12,7 +12,7 @@ const CHUNK: usize = 32;
 /// Maximum time for which it is searched.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct Found {
     /// The queues that have such a message, or a record of it.

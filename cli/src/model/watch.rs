@@ -31,13 +31,13 @@ pub struct Watch {
     scan: Option<Scan>,
     pattern: Option<Vec<u8>>,
     searched: Option<Instant>,
-    /// The place in `names` where the next step goes on.
+    /// The place in `names` where the next step begins.
     next: usize,
     /// Whether any queue could be read.
     any: bool,
 }
 
-/// What one step has brought.
+/// The changes that one step has brought.
 #[derive(Debug, Clone)]
 pub struct Round {
     /// When the figures were read.
@@ -46,7 +46,7 @@ pub struct Round {
     pub fresh: Vec<Queue>,
     /// Queues that are gone, or that the user may not see any more.
     pub gone: Vec<Vec<u8>>,
-    /// The number of queues that are known by name.
+    /// The number of queues whose names are known.
     pub names: usize,
     /// Whether all keys have been scanned yet.
     pub complete: bool,
@@ -65,7 +65,7 @@ impl Watch {
         }
     }
 
-    /// Watches what the command line names: queues, or one pattern, or all.
+    /// Watches the queues that the command line names: some queues, one pattern, or all.
     pub fn of(given: &[String], pattern: Option<&str>) -> Result<Watch, Failure> {
         let bytes = |text: &str| text.as_bytes().to_vec();
         match given {
@@ -86,7 +86,7 @@ impl Watch {
         self.scan = self.scan.take().map(|_| Scan::default());
     }
 
-    /// Goes on scanning for queues, and asks for the figures of those that are `seen` by
+    /// Continues the scan for queues. Asks for the figures of those that are `seen` by
     /// somebody now, and of the next of all others.
     pub fn step(&mut self, server: &mut Server, seen: &[Vec<u8>]) -> Result<Round, Failure> {
         let mut gone = Vec::new();
@@ -118,7 +118,7 @@ impl Watch {
                     gone.push(name);
                 }
                 Err(failure) if failure.is_about_key() => gone.push(name),
-                // Such as LOADING: the queues are still there.
+                // An error such as LOADING: the queues are still there.
                 Err(failure) => return Err(failure),
             }
         }
@@ -137,7 +137,7 @@ impl Watch {
         }
     }
 
-    /// Goes on scanning for queues. Returns whether all keys have been scanned once.
+    /// Continues the scan for queues. Returns whether all keys have been scanned once.
     fn search(&mut self, server: &mut Server, gone: &mut Vec<Vec<u8>>) -> Result<bool, Failure> {
         let Some(scan) = &mut self.scan else {
             self.names.sort();
@@ -175,14 +175,14 @@ pub struct Board {
     pub begun: bool,
 }
 
-/// What is known of one queue, or of a family.
+/// The known facts about one queue, or about a family.
 #[derive(Debug, Default)]
 pub struct Entry {
     /// Its last figures, or their sums. The name of a family is that in lists.
     pub queue: Queue,
     /// Its last samples.
     pub history: History,
-    /// The number of its queues: 1, or more of a family.
+    /// The number of its queues: 1, or more for a family.
     pub parts: usize,
 }
 
@@ -203,7 +203,7 @@ impl Entry {
 }
 
 impl Board {
-    /// Takes over what a step has brought.
+    /// Takes over the changes that a step has brought.
     pub fn take(&mut self, round: Round) {
         let kept = (POINTS / round.names.max(1)).clamp(30, KEPT);
         let names = round.fresh.iter().map(|queue| &queue.name);
@@ -281,7 +281,7 @@ impl Board {
         self.families.get(family)
     }
 
-    /// Returns what is known of the queue of this name.
+    /// Returns the known facts about the queue of this name.
     pub fn get(&self, name: &[u8]) -> Option<&Entry> {
         self.entries.get(name)
     }

@@ -1,4 +1,4 @@
-//! Where the server is, as whom we go there, and how a connection is made.
+//! The address of the server, the user of the connection, and the way in which it is made.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,15 +21,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The address if none is given.
 const DEFAULT: &str = "redis://127.0.0.1:6379";
 
-/// Where the server is, and as whom we go there.
+/// The address of the server, and the user of the connection.
 ///
 /// The variables are read here and not by clap, which would name the options in each usage
 /// as if they had been given.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Endpoint {
-    /// redis://[user:password@]host[:port][/db], rediss://... for TLS, or redis+unix:///path. Of a
-    /// Redis Cluster any node. In the variable DQ_URL the password is hidden from `ps` [default:
-    /// DQ_URL, or redis://127.0.0.1:6379]
+    /// redis://[user:password@]host[:port][/db], rediss://... for TLS, or redis+unix:///path. For
+    /// a Redis Cluster, any node. In the variable DQ_URL the password is hidden from `ps`
+    /// [default: DQ_URL, or redis://127.0.0.1:6379]
     #[arg(long, global = true, help_heading = "Connection")]
     url: Option<String>,
     /// A file with the password, which is then in no URL: its first line [default: DQ_AUTH_FILE]
@@ -90,7 +90,7 @@ impl Endpoint {
         }
     }
 
-    /// Puts the address into a failure to connect, and what may be the reason.
+    /// Puts the address into a failure to connect, and a possible reason.
     fn explained(&self, info: &ConnectionInfo, failure: Failure) -> Failure {
         let (place, (_, source)) = (place(info.addr()), self.url());
         let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
@@ -181,7 +181,7 @@ fn open(info: &ConnectionInfo, certificates: Option<TlsCertificates>) -> Result<
         .use_protocol(ProtocolVersion::RESP3)
         .connection_timeout(PATIENCE)
         .response_timeout(PATIENCE)
-        // A moved slot needs one retry. More would only wait for a node that is gone.
+        // A moved slot needs one retry. More retries would only wait for a node that is gone.
         .retries(2);
     if let Some(certificates) = certificates {
         builder = builder.certs(certificates);
@@ -190,7 +190,7 @@ fn open(info: &ConnectionInfo, certificates: Option<TlsCertificates>) -> Result<
     Server::of_cluster(place, host(info.addr()), connection)
 }
 
-/// Returns what a failure to connect may be about.
+/// Returns a possible reason of a failure to connect.
 fn hint(words: &str, is_tls: bool) -> Option<&'static str> {
     let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
     if is_tls

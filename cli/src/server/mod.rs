@@ -27,7 +27,7 @@ enum Link {
 
 struct Cluster {
     connection: ClusterConnection,
-    /// The host that is meant where a node does not know its own.
+    /// The host of the connection, used for a node that does not know its own.
     host: String,
     nodes: Vec<Node>,
     ranges: Vec<node::Range>,
@@ -160,8 +160,8 @@ impl Cluster {
         }
     }
 
-    /// Runs the commands, in one round trip to each node. Those whose slot has moved are
-    /// run once more by themselves, which follows the redirection.
+    /// Runs the commands, in one round trip to each node. Commands whose slot has moved
+    /// are run once more, each alone, which follows the redirection.
     fn pipeline(&mut self, cmds: &[Cmd]) -> Result<Vec<RedisResult<Value>>, Failure> {
         let mut by_node = BTreeMap::<usize, Vec<usize>>::new();
         for (i, cmd) in cmds.iter().enumerate() {

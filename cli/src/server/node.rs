@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_slot_is_that_of_the_tag() {
-        // CLUSTER KEYSLOT gives these.
+        // The expected numbers are those of CLUSTER KEYSLOT.
         for (key, expected) in [
             ("foo", 12_182),
             ("{foo}.bar", 12_182),

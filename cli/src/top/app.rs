@@ -34,7 +34,7 @@ pub enum Screen {
 /// A question that the user must answer before something is changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// What is asked.
+    /// The question to the user.
     pub words: String,
     change: Change,
 }
@@ -42,7 +42,7 @@ pub struct Question {
 /// The state of the live view.
 #[derive(Debug, Default)]
 pub struct App {
-    /// Where the server is.
+    /// The address of the server.
     pub place: String,
     /// The last figures of all queues.
     pub board: Board,
@@ -50,11 +50,11 @@ pub struct App {
     pub plain: bool,
     /// The family whose queues are listed, instead of all queues.
     pub inside: Option<Vec<u8>>,
-    /// Which screen is shown.
+    /// The screen that is shown.
     pub screen: Screen,
-    /// How the queues are sorted.
+    /// The order of the queues.
     pub sort: Sort,
-    /// Which groups are looked at.
+    /// The groups that are looked at.
     pub wanted: Wanted,
     /// The question that waits for its answer.
     pub question: Option<Question>,
@@ -62,9 +62,9 @@ pub struct App {
     pub help: bool,
     /// The result of the last action.
     pub note: Option<String>,
-    /// Why there are no new figures.
+    /// The reason why there are no new figures.
     pub lost: Option<String>,
-    /// What endangers the queues.
+    /// The dangers for the queues, in words.
     pub warnings: Vec<String>,
     /// The part of a name by which the list is filtered.
     pub filter: String,
@@ -118,7 +118,8 @@ impl App {
                     self.line = first;
                     self.screen = Screen::Queues;
                 } else if !is_listed && self.screen == Screen::Queues {
-                    // Such as a queue of a family, when the next queue of it is found.
+                    // The chosen line is not listed any more, such as a queue of a family when the
+                    // next queue of it is found.
                     self.line = self.rows().first().map(Row::target);
                 }
             }
@@ -127,8 +128,8 @@ impl App {
         }
     }
 
-    /// Returns what the sampler is to ask for in detail, if that has changed. `room` is
-    /// the number of lines of the list that fit on the screen.
+    /// Returns the details that the sampler is to ask for, if they have changed. `room`
+    /// is the number of lines of the list that fit on the screen.
     pub fn new_focus(&mut self, room: usize) -> Option<Request> {
         let queue = match self.line.clone()? {
             Target::Queue(name) => Some(name),
@@ -170,7 +171,7 @@ impl App {
         rows
     }
 
-    /// Returns the place of the selected line among the lines.
+    /// Returns the position of the selected line.
     pub fn index(&self, rows: &[Row]) -> Option<usize> {
         let line = self.line.as_ref()?;
         rows.iter().position(|row| match line {
@@ -198,7 +199,7 @@ impl App {
         same.then_some(detail)
     }
 
-    /// Returns the groups of the selected queue that are known.
+    /// Returns the groups of the selected queue, as far as they are known.
     pub fn groups(&self) -> &[Group] {
         match self.detail().map(|detail| &detail.groups) {
             Some(Ok(groups)) => &groups.found,

@@ -12,14 +12,14 @@ use crate::model::watch::{Round, Watch};
 use crate::server::{Endpoint, Server};
 use crate::time_text::Millis;
 
-/// What the user looks at.
+/// The view that the user looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Focus {
-    /// The queue of which details are asked for. None for a family.
+    /// The queue of which details are asked for. There are no details for a family.
     pub queue: Option<Vec<u8>>,
     /// The queues on the screen, whose figures are to be new in each sample.
     pub seen: Vec<Vec<u8>>,
-    /// Which of its groups are asked for.
+    /// The groups of it that are asked for.
     pub wanted: Wanted,
     /// Maximum number of these groups.
     pub most: usize,
@@ -52,7 +52,7 @@ pub struct Sample {
     pub round: Round,
     /// The details, if there is a focus and its queue exists.
     pub detail: Option<Detail>,
-    /// What endangers the queues, if that was asked.
+    /// The dangers for the queues, if that was asked.
     pub warnings: Option<Vec<String>>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The port of a server that is not told another one, as of Redis.
+/// The default port of a server, as of Redis.
 pub const PORT: u16 = 6379;
 
 /// Options of `dq server`.

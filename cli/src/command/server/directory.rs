@@ -87,7 +87,7 @@ fn owner(lock: &mut File) -> Option<u32> {
     text.lines().last()?.trim().parse().ok()
 }
 
-/// The place of data that nobody names: that of the user's other programs.
+/// The default directory of the data, which is the one for the data of the user's programs.
 fn default(port: u16) -> Result<PathBuf, Failure> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty());
     let base = match (set("XDG_DATA_HOME"), set("HOME")) {

@@ -53,7 +53,7 @@ impl Engine {
             .stderr(output)
             .process_group(0);
         let mut child = command.spawn()?;
-        // The ends of the pipe that the command holds would keep the log from ending.
+        // The command holds ends of the pipe, which would keep the log open.
         drop(command);
         let process = Pid::from_child(&child);
         if let Some(mut input) = child.stdin.take() {
@@ -97,7 +97,7 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// Ends it, if it has not ended. What the log has of a durable server is kept.
+    /// Ends the server, if it has not ended. The data in the log of a durable server is kept.
     fn drop(&mut self) {
         self.kill();
     }
@@ -117,7 +117,7 @@ pub fn become_engine(program: &Path, with: Option<u32>, ephemeral: bool) -> Fail
         };
         let bound = rustix::process::set_parent_process_death_signal(Some(signal));
         let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get() as u32);
-        // It may have ended before this.
+        // The parent process may have ended before this.
         if bound.is_err() || parent != with {
             return Failure::mistake("the process that wanted the server has ended");
         }

@@ -23,14 +23,14 @@ use crate::output::Output;
 
 /// How long a server may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The pause between two looks for it.
+/// The pause between two tries to reach the server.
 const PAUSE: Duration = Duration::from_millis(1);
 /// How many free ports are tried. Another process may take each of them in the moment
 /// between its choice and its use.
 const PORTS: usize = 50;
 
-/// Runs the server until somebody asks for its end, or the process that wanted it has
-/// ended. Prints its URL when it is ready. Returns the code to end with.
+/// Runs the server until a signal asks for its end, or the process that has asked for the
+/// server has ended. Prints its URL when it is ready. Returns the code to end with.
 pub fn run(
     args: &Args,
     programs: &Programs,
@@ -41,14 +41,14 @@ pub fn run(
     let directory = Temporary::new()?;
     settings.keep_in(directory.path());
     parent::watch(sender.clone());
-    // It is killed when this function returns: what it has is in memory.
+    // The engine is killed when this function returns: its data is in memory only.
     let _engine = Engine::start(programs, &settings, true, sender)?;
     let mut log = Log::default();
     let Some(mut link) = connect(directory.path(), &settings, &events, &mut log)? else {
         return Ok(0);
     };
     let port = open_port(&mut link, args.port)?;
-    // From now on it is reached over the port, so its end leaves no file behind.
+    // From now on clients use the port, so the socket's file can be removed.
     let _ = fs::remove_file(directory.path().join("dq.sock"));
     let user = match settings.password() {
         Some(password) => format!(":{}@", utf8_percent_encode(password, NON_ALPHANUMERIC)),

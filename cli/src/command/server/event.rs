@@ -1,22 +1,22 @@
-//! What happens while a server runs, and how it ends.
+//! The events of a running server, including the ways in which it ends.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// What happens while the server runs.
+/// An event of the running server.
 pub enum Event {
     /// The server has written a line to its log.
     Line(String),
     /// The server has ended.
     Ended(Ended),
-    /// Somebody asks this program to end.
+    /// A signal asks this program to end.
     Asked,
     /// The process that has started this program has ended.
     Orphaned,
 }
 
-/// How a server ended.
+/// The end of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended(pub ExitStatus);
 

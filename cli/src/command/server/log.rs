@@ -8,7 +8,7 @@ use crate::text::printable;
 /// How many lines are kept to say why a server did not start.
 const KEPT: usize = 12;
 
-/// What says nothing to the user of `dq server`.
+/// Lines of the log that say nothing to the user of `dq server`.
 const NOISE: [&str; 11] = [
     "oO0OoO0OoO0Oo",
     " version=",
@@ -23,7 +23,7 @@ const NOISE: [&str; 11] = [
     "User requested shutdown",
 ];
 
-/// What the log has told so far.
+/// The facts that the log has told so far.
 #[derive(Default)]
 pub struct Log {
     version: String,
@@ -33,7 +33,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Takes a line of the server's. Returns it in the form in which it is shown, or
+    /// Reads a line of the server's log. Returns it in the form in which it is shown, or
     /// nothing where it would only be noise.
     pub fn take(&mut self, line: &str) -> Option<String> {
         if line.is_empty() {
@@ -76,7 +76,7 @@ impl Log {
         }
     }
 
-    /// Says what has happened, how the server ended, and its last lines.
+    /// Describes the failure: its time, the way in which the server ended, and its last lines.
     pub fn why(&self, ended: &Ended, what: &str) -> String {
         let mut words = format!("{what}{ended}. Its last lines:");
         for line in &self.last {

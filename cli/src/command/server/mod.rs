@@ -37,7 +37,7 @@ use settings::Settings;
 /// A second signal within this time is the first one, which some tools send twice.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Runs a server until it ends or somebody asks for its end.
+/// Runs a server until it ends or a signal asks for its end.
 pub fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
     if let Some(program) = &args.become_engine {
         return Err(engine::become_engine(program, args.with, args.ephemeral));
@@ -52,7 +52,7 @@ pub fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
     };
     match code {
         0 => Ok(()),
-        // The log says why, and whoever started us gets the code of the server.
+        // The log has the reason, and the parent process gets the exit code of the server.
         code => std::process::exit(code),
     }
 }
@@ -86,7 +86,7 @@ fn durable(
                     eprintln!("{line}");
                 }
                 if log.is_ready_now() {
-                    // The server goes on if nobody reads this.
+                    // The server continues if nobody reads this.
                     let _ = introduce(out, &log, args, port, directory.path());
                 }
             }

@@ -8,7 +8,7 @@ use rustix::process::getppid;
 
 use super::event::Event;
 
-/// How often we look, where the kernel cannot tell.
+/// The pause between two checks, on systems whose kernel cannot report the end.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Sends an event when the process that has started this one ends.

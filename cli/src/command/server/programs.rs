@@ -1,4 +1,4 @@
-//! Where the server's program and the module are.
+//! Finds the server's program and the module.
 
 use std::env;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Where they are, seen from the directory of this program: in the bundles (`libexec`),
+/// Their places, seen from the directory of this program: in the bundles (`libexec`),
 /// beside it, in the tar.gz of the module, and in the Debian package.
 const BESIDE: [&str; 5] = [
     "../libexec/dq",
@@ -30,11 +30,11 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Finds both: what the environment names, then beside this program, then on PATH.
+    /// Finds both: by the environment first, then beside this program, then on PATH.
     pub fn find() -> Result<Programs, Failure> {
         let own = env::current_exe()
             .ok()
-            // What is on PATH may be a link into the directory of a bundle.
+            // A program on PATH may be a link into the directory of a bundle.
             .and_then(|program| program.canonicalize().ok())
             .and_then(|program| program.parent().map(Path::to_owned));
         let path = env::var_os("PATH").unwrap_or_default();

@@ -36,8 +36,8 @@ lazyfree-lazy-server-del yes
 lazyfree-lazy-expire yes
 ";
 
-/// What this program decides, whatever a file says: it reads the log of the server, and
-/// waits for its end.
+/// Settings that this program decides, whatever a file says: it reads the log of the
+/// server, and waits for its end.
 const OURS: &str = "\
 daemonize no
 supervised no
@@ -80,7 +80,7 @@ impl Settings {
         );
         line(&mut text, "port", &port.to_string());
         if let Some(config) = &args.config {
-            // The server says less clearly what is wrong with it.
+            // The server's own error is less clear.
             fs::File::open(config).map_err(|error| about(config, &error))?;
             let config = std::path::absolute(config).map_err(|error| about(config, &error))?;
             line(

@@ -13,7 +13,7 @@ use crate::top::app::{first_shown, App};
 /// Lines of the details of the selected group, with their heading.
 const DETAILS: usize = 6;
 
-/// Columns of everything except for group and head.
+/// Columns of all fields except for group and head.
 const FIXED: usize = 47;
 
 /// Returns the screen of `columns` by `rows`.

@@ -15,7 +15,7 @@ use crate::top::app::{first_shown, App};
 /// Lines of the summary below the list, with its heading.
 const SHORT: usize = 7;
 
-/// Columns of everything except for name and bars.
+/// Columns of all fields except for name and bars.
 const FIXED: usize = 55;
 
 /// Returns the screen of `columns` by `rows`.
@@ -39,7 +39,7 @@ pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
         let cells = cells(app, line.entry, name, bars);
         lines.push(row(cells, Some(i) == at, columns));
     }
-    // The summary has the same place for any number of queues.
+    // The position of the summary does not depend on the number of queues.
     lines.resize(room + 1, Line::raw(""));
     if let Some(entry) = app.selected() {
         lines.extend(short(app, entry, columns));
@@ -113,7 +113,7 @@ fn cells(app: &App, entry: &Entry, name: usize, bars: usize) -> Vec<Piece> {
     ]
 }
 
-/// From this age on the oldest ready message stands out, in ms.
+/// The age in ms from which the oldest ready message is highlighted.
 const LATE: u64 = 60_000;
 
 /// Returns the summary of the selected queue or family.
@@ -133,7 +133,7 @@ fn short(app: &App, entry: &Entry, columns: usize) -> Vec<Line<'static>> {
         title.push_str(&format!("  (sorted by {})", app.sort.word()));
     }
     let mut lines = vec![rule(&title, columns)];
-    // States that the list does not show, of the rarer ones only those that there are.
+    // States that the list does not show. The rarer ones are shown only if they have messages.
     let counts = ["delayed", "retry", "held", "finished", "cancelled"]
         .into_iter()
         .filter(|state| *state != "held" || queue.count(state) > 0)
