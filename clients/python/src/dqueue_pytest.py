@@ -1,4 +1,4 @@
-"""The fixtures of dqueue for pytest, which knows them by itself where the package is installed.
+"""The fixtures of dqueue for pytest, which finds them wherever the package is installed.
 
 pytest imports this module in every run, so it imports nothing of dqueue before a fixture is used.
 """

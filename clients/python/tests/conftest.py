@@ -38,7 +38,7 @@ def server(_server):
 
 @pytest.fixture
 def dq_url(server):
-    """Where `dqueue.testing` finds the server."""
+    """The address at which `dqueue.testing` finds the server."""
     return f"redis://127.0.0.1:{server.port}"
 
 

@@ -1,10 +1,10 @@
-"""Acks that come fast, whatever the clock says."""
+"""Acks that come fast, regardless of the clock."""
 
 from dqueue.working.ackbuffer import AckBuffer
 
 
 class Pairs(AckBuffer):
-    """Lets an ack wait until there are two."""
+    """Makes an ack wait until there are two."""
 
     def add(self, ack, now, window):
         super().add(ack, now, window)

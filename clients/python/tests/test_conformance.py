@@ -45,7 +45,7 @@ def sender(url, protocol):
 
 
 def outcome(message):
-    """What a handler does with this message, except waiting and leaving notes."""
+    """The steps of a handler with this message, except waiting and leaving notes."""
     verb, *words = json.loads(message.payload)
     if verb in ("fail", "note") and message.note is None:
         raise RuntimeError(words[0])

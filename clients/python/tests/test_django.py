@@ -100,7 +100,7 @@ def q(dq_client):
 
 
 def work(q, backend):
-    """Runs what can be run now, as the worker does."""
+    """Runs the tasks that can be run now, like the worker."""
     worker = TaskWorker(backend, "default", concurrency=1, grace=1000).worker
     return q.work(worker)
 

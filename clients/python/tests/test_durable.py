@@ -1,4 +1,6 @@
-"""Queues with `durable`: what is confirmed, what is repeated, and what is said of what nobody has confirmed."""
+"""Queues with `durable`: which commands are confirmed, which are repeated, and the errors of those that nobody has
+confirmed.
+"""
 
 import asyncio
 
@@ -31,7 +33,7 @@ def replicated(_pair):
 
 
 class Asyncio:
-    """A queue of dqueue.asyncio whose methods return what theirs return when it is awaited."""
+    """A queue of dqueue.asyncio whose methods wait for the asynchronous ones."""
 
     def __init__(self, runner, queue):
         self._runner, self._queue = runner, queue
@@ -113,7 +115,7 @@ class Doubtful:
     def pipeline(self, transaction):
         pipeline = self.client.pipeline(transaction=transaction)
         execute = pipeline.execute
-        # Nobody confirms, so the server waits as long as it is told: no longer than this.
+        # No replica confirms, so the server waits for the whole time of the command: no longer than this.
         command = pipeline.execute_command
         pipeline.execute_command = lambda *words: command(*words[:-1], 1) if words[0] == "WAIT" else command(*words)
         pipeline.execute = lambda **how: [execute(**how)[0], self.confirmations.pop(0)]
@@ -173,7 +175,7 @@ def test_a_timeout_that_the_client_would_not_wait_for_is_refused(dq_url):
 
 
 def test_the_node_of_a_key_confirms_in_a_cluster(cluster):
-    """No node has a replica, so each says that nobody has confirmed."""
+    """No node has a replica, so each reports that no replica has confirmed."""
     client = connect_cluster(f"redis://127.0.0.1:{cluster.nodes[0].port}")
     family = Family("f", 8, client, durable=UNHEARD, patience=0)
     for number in range(6):

@@ -138,7 +138,9 @@ def test_one_connection_waits_at_each_node_however_many_partitions_and_threads(f
 
 
 def test_what_comes_while_there_is_no_room_goes_to_another_consumer(f, cluster):
-    """Both wait at all nodes. One of them gets the first message and must not keep the others from the second one."""
+    """Both consumers wait at all nodes. One of them gets the first message and must not keep the others from the
+    second one.
+    """
     other = Family("jobs", 16, connect_cluster(url(cluster.nodes[0])))
     got = {}
 
@@ -151,7 +153,7 @@ def test_what_comes_while_there_is_no_room_goes_to_another_consumer(f, cluster):
     for key in {cluster.owner(queue.key).port: queue for queue in f.queues()}.values():
         key.send(key.key)
     first.join(10)
-    # The other two were given back, without an attempt, and are there for others.
+    # The other two messages were given back, without an attempt, and are available to others.
     wait_for(lambda: f.len("ready") == 2)
     assert [record.attempt for record in f.list("ready")] == [0, 0]
     assert len(drained(other)) == 2 and len(got["f"]) == 1
@@ -196,7 +198,7 @@ def test_a_group_changes_its_queue_when_its_old_one_has_no_more_of_it(f):
     assert before.len() == 2 and home.len() == 0 and new.moving() == 1
     assert new.get("two", group=group).payload == b"2"
     new.ack(*new.fetch())
-    # A running message holds it, too.
+    # A running message holds the new partition's messages, too.
     (running,) = new.fetch()
     assert new.send_many(["3", "4"], group=group)
     assert before.len() == 3 and home.len() == 0

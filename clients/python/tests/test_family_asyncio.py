@@ -71,7 +71,7 @@ def test_one_connection_waits_at_each_node_for_all_tasks(cluster):
             return blocked(cluster) == [1, 1, 1]
 
         await until(all_wait)
-        # One that is cancelled leaves no room behind.
+        # A cancelled fetch leaves no reserved room.
         waiting.pop().cancel()
         for n in range(20):
             await f.send(str(n), group=f"group {n}")

@@ -1,4 +1,4 @@
-"""What the loops of a worker are told to do, without threads and connections."""
+"""The plan that the loops of a worker follow, without threads and connections."""
 
 import random
 
@@ -32,7 +32,7 @@ def test_what_is_done_is_acked_with_the_next_fetch():
     assert [plan.task(), plan.task()] == ["a", "b"]
     plan.add_idle(A)
     fetch = plan.task()
-    # The last reply was full: there is probably more, and a loop that ends now need not ack by itself.
+    # The last reply was full: more messages are probably ready, and a loop that ends now need not send its acks itself.
     assert fetch == Fetch(1, [A], False)
     plan.add_idle(B)
     assert plan.task() is None

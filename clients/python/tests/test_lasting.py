@@ -1,4 +1,4 @@
-"""Nothing hangs on what a process remembers: the settings of a driver's queues after FLUSHALL, DEL and a new start."""
+"""Nothing depends on the memory of a process: the settings of a driver's queues after FLUSHALL, DEL and a new start."""
 
 import asyncio
 import importlib.util
@@ -20,9 +20,11 @@ class Driver:
     module: str
     key: str
     default: dict[str, int]
-    """What DQ.INFO shows where nothing is set."""
+    """The value that DQ.INFO shows where nothing is set."""
     setting: Any
-    """Makes the settings under which DQ.INFO shows this number as deadretain. None: all settings come with each message."""
+    """Makes the settings under which DQ.INFO shows this number as deadretain. None means that all settings come with
+    each message.
+    """
 
 
 def celery(url, settings):
@@ -116,7 +118,7 @@ def lose(client, loss, key):
 def test_the_limit_of_lost_workers_comes_with_each_message(driver, dq_client, loss):
     driver, start, _ = driver
     queue = Queue(dq_client, driver.key)
-    # A changed one takes effect at the next start.
+    # A changed setting takes effect at the next start.
     for limit in (2, 1):
         send = start(lost_workers=limit)
         send()

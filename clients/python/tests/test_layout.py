@@ -14,7 +14,7 @@ from dqueue import Message, NotConfirmed, Reject, Retry, TaskFailed
 
 PACKAGE = Path(dqueue.__file__).parent
 ROOMS = ["protocol", "working", "clients", "_sync _async", "tools", "drivers", "names"]
-"""Each uses those before it. The rooms on one floor do not use each other."""
+"""Each layer uses only those before it. The rooms on one floor do not use each other."""
 # The modules beside the folders.
 LOOSE = {
     "clients": ["_needs", "connection", "consumer", "nodes"],
@@ -44,7 +44,7 @@ def modules():
 
 
 def target(imported, known):
-    """The module that `from module import name` reads."""
+    """The module that `from module import name` imports."""
     is_own = imported.split(".")[0] == "dqueue" and imported not in known
     return imported.rpartition(".")[0] if is_own else imported
 
@@ -81,7 +81,7 @@ def test_no_modules_import_each_other_in_a_circle():
 def test_what_decides_does_no_io(name):
     used = {one for module, used in MODULES.items() if room(module) == name for one in used}
     assert {one for one in used if one.split(".")[0] in IO} == set()
-    # Of redis-py it knows the errors.
+    # It imports only the errors of redis-py.
     assert {one for one in used if one.split(".")[0] == "redis" and not one.startswith("redis.exceptions")} == set()
 
 
@@ -134,7 +134,7 @@ PUBLIC = {
     "dqueue.testing": ["ManualQueue", "Server", "dq_client", "dq_queue", "dq_server", "dq_url", "manual_queue"],
     "dqueue_pytest": ["dq_client", "dq_queue", "dq_server", "dq_url", "manual_queue"],
 }
-"""What pages, examples, settings and programs name. It may become more, and never less."""
+"""The names that pages, examples, settings and programs use. It may become more, and never less."""
 
 OF_FRAMEWORKS = {
     "dqueue.dramatiq": ["DqBroker", "DqConsumer", "DqMessage"],

@@ -1,4 +1,6 @@
-"""Handlers that end in odd ways: the message fails with its error, and the worker goes on. tests/faults has those that end the process."""
+"""Handlers that end in odd ways: the message fails with its error, and the worker continues. tests/faults has those
+that end the process.
+"""
 
 import asyncio
 import logging

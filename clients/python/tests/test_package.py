@@ -1,4 +1,4 @@
-"""What is published: the types hold, the package installs, pytest finds the fixtures."""
+"""The published package: the types hold, the package installs, pytest finds the fixtures."""
 
 import importlib.util
 import inspect

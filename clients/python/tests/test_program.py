@@ -157,7 +157,7 @@ def test_reload_starts_anew_with_the_changed_module(shop, q):
         (shop / "shop.py").write_text(text.replace('return "slept"', 'return "changed"'))
         wait_for(lambda: not is_running(first), timeout=20)
         assert result(q, "sleep", '{"args": [0], "kwargs": {}}') == '"changed"'
-        # A module that is broken for a while is not the end.
+        # A module that is broken for a while does not end the program.
         (shop / "shop.py").write_text("tasks = 1 +")
         wait_for(lambda: "SyntaxError" in (shop / "log").read_text(), timeout=20)
         (shop / "shop.py").write_text(text)

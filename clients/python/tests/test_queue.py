@@ -337,7 +337,7 @@ def test_block_must_be_shorter_than_the_socket_timeout(dq_url):
         q.wait("x", 0)
     assert Queue(connect(dq_url, socket_timeout=None), "jobs").fetch(block=600) == []
     with pytest.raises(ValueError, match="socket_timeout"):
-        # Whatever redis-py's own default is, no block without end fits into one that exists.
+        # An endless block does not fit into any socket timeout, whatever redis-py's own default is.
         Queue(redis.Redis.from_url(dq_url, socket_timeout=3), "jobs").fetch(block=3000)
 
 

@@ -1,4 +1,4 @@
-"""Which node is asked for which caller, without connections."""
+"""Which node is asked for the room of which caller, without connections."""
 
 import pytest
 from dqueue.working.room import SLOW, Room
@@ -44,7 +44,7 @@ def test_a_node_that_does_not_answer_keeps_no_room(room):
     assert room.reserve(1, 0.0)
     assert not room.reserve(2, SLOW / 2)
     assert room.reserve(2, SLOW * 1.1)
-    # The slow one answers after all.
+    # The slow node answers at last.
     room.had_nothing(1)
     assert room.free == 0
     assert room.hand_over(2, ["m"])

@@ -114,7 +114,7 @@ def test_a_retry_does_not_wait_for_the_first_delay_again(run, q):
 
         await fail.kicker().with_labels(delay=3600).kiq()
         q.advance(HOUR)
-        # The clock of the queue stands still, so a retry that waited again would not come.
+        # The clock of the queue does not move, so a retry that waited again would not come.
         await work(broker, lambda: len(tried) == 2)
 
     run(test)
@@ -170,7 +170,7 @@ def test_a_connection_that_is_closed_under_a_renewal_ends_no_lease(run, q):
 
 
 def lose_a_fetch(broker):
-    """Lets the reply be lost that brings a message."""
+    """Loses the reply that has a message."""
     execute = broker.client.execute_command
 
     async def losing(*words):
@@ -189,7 +189,7 @@ def test_the_message_of_a_lost_reply_is_given_again(run, q):
     async def test(broker):
         await task_of(broker, done).kiq(1)
         lose_a_fetch(broker)
-        # The clock of the queue stands still, so no lease ends.
+        # The clock of the queue does not move, so no lease ends.
         await work(broker, lambda: done)
 
     run(test)

@@ -214,7 +214,7 @@ def test_schedules_are_declared_when_a_worker_begins(q):
     assert {one.name: one.next_at for one in q.schedules()} == {"tick": 60_000, "nightly": 2 * HOUR}
     tick.schedule("tick:ann", args=["ann"], every=90_000, priority=3)
     q.run(tasks, 180_000)
-    # One at 0 of each, then 3 and 2. The worker above may have handled the first one.
+    # One message at 0 of each schedule, then 3 and 2. The worker above may have handled the first one.
     assert q.len("finished") == 7
     assert {record.result for record in q.list("finished")} == {'"all"', '"ann"'}
 

@@ -34,7 +34,7 @@ def _watched():
 
 @pytest.fixture
 def watched(_watched):
-    """The primary, its replica and the Sentinel. A failover swaps the two, so only the last test makes one."""
+    """A primary, its replica and a Sentinel. A failover swaps the two, so only the last test makes one."""
     _watched[0].client().flushall()
     return _watched
 
@@ -193,10 +193,10 @@ def test_kombu_follows_its_keys_to_another_node(cluster, kombu):
     assert taken(queue) == "before"
     queue.put("again")
     cluster.move_slot(slot, source, target)
-    # For kombu it is a lost connection, after which it connects again.
+    # For kombu this is a lost connection, after which it connects again.
     with pytest.raises(connection.recoverable_connection_errors):
         queue.get(timeout=10)
-    # This connection knows the node now, and a new one asks for it.
+    # This connection has the address of the node now, and a new one asks for it.
     for one in (connection, connection.clone()):
         with one.SimpleQueue("mails") as queue:
             assert taken(queue) == "again"

@@ -254,7 +254,7 @@ def test_stop_lets_handlers_finish(q):
 
     q.send_many(["x"] * 5)
     with running(worker):
-        # What a stopping worker has fetched and not begun it gives back.
+        # A stopping worker gives back the messages that it has fetched and not begun.
         wait_for(lambda: len(begun) == 2)
     assert q.len("finished") == 2 and q.len("ready") == 3 and q.len("running") == 0
     assert q.info()["nacked"] == 0

@@ -3,8 +3,8 @@
     python clients/python/tools/async_to_sync.py            # writes them
     python clients/python/tools/async_to_sync.py --check    # fails if one of them is not up to date
 
-A line that ends in `# asyncio only` is left out. What differs by more than words is in modules that are written by hand:
-dqueue/_async/runtime.py and dqueue/_sync/runtime.py, for example.
+A line that ends in `# asyncio only` is left out. Code that differs by more than words is in modules that are written by
+hand: dqueue/_async/runtime.py and dqueue/_sync/runtime.py, for example.
 """
 
 import re

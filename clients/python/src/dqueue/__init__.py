@@ -120,7 +120,7 @@ __all__ = [
     "current_message",
 ]
 
-# What programs pickle, records and exceptions, goes by the public name, wherever the class is.
+# Records and exceptions, which programs pickle, go by the public name, wherever their class is.
 for _name in __all__:
     _public = globals()[_name]
     if isinstance(_public, type) and (issubclass(_public, Exception) or is_dataclass(_public)):

@@ -12,7 +12,7 @@ REDIS_PY = 5
 
 
 def check(version: str) -> None:
-    """Raises ImportError, which says what to do, if this version of redis-py is too old."""
+    """Raises ImportError, which names the remedy, if this version of redis-py is too old."""
     if int(version.split(".")[0]) < REDIS_PY:
         raise ImportError(
             f"dqueue needs redis-py {REDIS_PY} or newer, and {version} is installed: pip install 'redis>={REDIS_PY}'"

@@ -1,4 +1,4 @@
-"""The same for asyncio: `connect`, `Queue`, `Family`, `Tasks` and `Worker`, whose handlers are coroutine functions.
+"""The package for asyncio: `connect`, `Queue`, `Family`, `Tasks` and `Worker`, whose handlers are coroutine functions.
 
     import asyncio
     from dqueue.asyncio import Queue, Worker, connect

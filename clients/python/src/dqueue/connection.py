@@ -42,10 +42,10 @@ def redis_url(url: str) -> str:
 
 
 def _is_one_server(rest: str) -> bool:
-    """Tells whether no part of a password stands where the host, the port or the db should be."""
+    """Returns whether the host, the port and the db of the URL are free of parts of a password."""
     try:
         parts = urllib.parse.urlsplit(f"redis://{rest}")
-        # Sentinels have several addresses, whose ports are looked at with them.
+        # Sentinels have several addresses, and each has a port.
         _ = "," in parts.netloc or parts.port
     except ValueError:
         return False
@@ -86,7 +86,9 @@ def open_client_asyncio(url: str, **options: Any) -> Any:
 
 
 def _kind(url: str) -> tuple[str, str]:
-    """Returns the URL with the scheme of redis-py, and what it leads to: a server (""), a cluster or Sentinels."""
+    """Returns the URL with the scheme of redis-py, and the kind of its target: a server (""), a cluster or
+    Sentinels.
+    """
     scheme, _, rest = url.partition("://")
     base, _, kind = scheme.partition("+")
     if kind not in ("", "cluster", "sentinel"):
@@ -105,7 +107,7 @@ def _sentinels(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
         raise ValueError("a URL of Sentinels is redis+sentinel://host:port,host:port/name/db: this one lacks hosts or name")
     pairs = [address.partition(":") for address in hosts.split(",")]
     if not all((port or "0").isdecimal() for _, _, port in pairs) or not (db or "0").isdecimal():
-        # A part of a password that is not escaped may stand here.
+        # A part of a password that is not escaped may be here.
         raise ValueError("a port or the db in the URL of Sentinels is no number; a password with / or # must be escaped")
     addresses = [(host, int(port or 26_379)) for host, _, port in pairs]
     given: dict[str, Any] = {"db": int(db or 0), "ssl": parts.scheme == "rediss"}

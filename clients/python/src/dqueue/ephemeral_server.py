@@ -20,7 +20,7 @@ class Server:
         )
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
-        """Where the server is: redis://127.0.0.1:PORT."""
+        """The address of the server: redis://127.0.0.1:PORT."""
         if not self.url:
             _, said = self._process.communicate()
             raise RuntimeError(f"{command[0]} starts no server: {said.strip()}")

@@ -1,4 +1,4 @@
-"""Logging with the message that is being handled in each line: as text, or as one JSON object a line."""
+"""Logging in which each line names the message that is being handled: as text, or as one JSON object a line."""
 
 import json
 import logging
@@ -14,7 +14,7 @@ from dqueue.working.middleware import Middleware, current_message
 log = logging.getLogger("dqueue")
 
 FIELDS = ("queue", "message_id", "message_type", "group", "attempt", "duration_ms")
-"""What a record of the log may have beside the usual attributes."""
+"""The attributes that a record of the log may have beside the usual ones."""
 
 
 class MessageFilter(logging.Filter):

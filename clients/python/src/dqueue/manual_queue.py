@@ -21,7 +21,7 @@ class ManualQueue(Queue):
 
     def __init__(self, client: Client, key: str, start: Instant = 0, **options: Unpack[QueueOptions]) -> None:
         super().__init__(client, key)
-        # words() knows how to write a datetime. Its first word is the name of the option.
+        # words() converts a datetime. Its first word is the name of the option.
         begin = words({"start": start})[1]
         client.execute_command("DQ.CREATE", encode(key), "CLOCK", "MANUAL", begin, *words(options))
 
@@ -33,7 +33,7 @@ class ManualQueue(Queue):
         return now
 
     def advance(self, span: Millis) -> Info:
-        """Moves the clock forward and processes what falls due, in order. Returns how much of each kind (DQ.TICK)."""
+        """Moves the clock forward and processes due events in their order. Returns how much of each kind (DQ.TICK)."""
         return self._do(calls.tick(self.key, {"advance": millis(span)}))
 
     def advance_to(self, at: Instant) -> Info:
@@ -62,7 +62,7 @@ class ManualQueue(Queue):
         return handled
 
     def _next_moment(self) -> int | None:
-        """Returns the next time at which something falls due, a lease, pause or limit ends, or a schedule fires."""
+        """Returns the next time at which a message is due, a lease, pause or limit ends, or a schedule fires."""
         info = self.info()
         now = info["now"]
         moments: list[object] = [info["next-due-at"], *(schedule.next_at for schedule in self.schedules())]

@@ -15,7 +15,7 @@ import redis.retry
 
 
 class KnownNodes(ABC):
-    """The primaries that a client knows, by name. The client of a single server has one node, which is itself."""
+    """The primaries of a client, by name. The client of a single server has one node, which is itself."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -35,7 +35,7 @@ class KnownNodes(ABC):
 
     @abstractmethod
     def _client_of(self, node: Any) -> Any:
-        """Returns a new client for a node, which repeats nothing by itself."""
+        """Returns a new client for a node, which itself repeats nothing."""
 
 
 class Nodes(KnownNodes):

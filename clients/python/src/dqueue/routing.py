@@ -1,4 +1,4 @@
-"""Which queue of a family a group belongs to. See `dqueue.protocol.routing`."""
+"""Finds the queue of a family to which a group belongs. See `dqueue.protocol.routing`."""
 
 from dqueue.protocol.routing import (
     SLOTS,

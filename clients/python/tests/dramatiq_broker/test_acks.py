@@ -112,7 +112,7 @@ def test_acks_that_wait_go_over_to_the_next_consumer(broker, hurried, q):
     consumer.held.is_waiting_for_room = True
     consumer.ack(held[0])
     consumer.held.is_waiting_for_room = False
-    # After an unexpected error Dramatiq goes on with a new consumer.
+    # After an unexpected error Dramatiq continues with a new consumer.
     assert next(broker.consume("default", prefetch=2, timeout=5000)).actor_name == "c"
     assert q.info()["acked"] == 1
 

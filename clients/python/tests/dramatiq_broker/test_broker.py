@@ -271,7 +271,7 @@ def test_a_worker_that_stops_gives_up_on_a_server_that_is_gone(broker, monkeypat
     broker.last_words.end()
     broker.emit_before("worker_shutdown", None)
     monkeypatch.setattr(broker.client, "execute_command", lost)
-    # Not an error that Dramatiq would repeat for ever.
+    # This must not be an error that Dramatiq would repeat for ever.
     getattr(consumer, settle)(message)
     broker.last_words.end()
 

@@ -14,7 +14,7 @@ def _new(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scene(request, tmp_path_factory):
-    """A worker that goes on from one test of the file to the next."""
+    """A worker that keeps running from one test of the file to the next."""
     scene = _new(request, tmp_path_factory)
     try:
         yield scene.start()

@@ -18,7 +18,7 @@ class Driver:
 
     name: str
     needs: tuple[str, ...] = ()
-    """The modules without which it cannot be tested."""
+    """The modules without which the driver cannot be tested."""
     command: tuple[str, ...] = ()
     """The arguments of the Python that is the worker."""
     key: str = "work"
@@ -39,7 +39,9 @@ class Driver:
 
 
 class Plain(Driver):
-    """A Worker of the package itself. Where RETRIES has a limit, lost workers count for it; here they have one of their own."""
+    """A Worker of the package itself. Where RETRIES has a limit, lost workers count for it; here lost workers have
+    their own limit.
+    """
 
     def send(self, client: redis.Redis, id: str, *args: object) -> None:
         retries = -1 if args[-1] in KILLS or args[-1] == "return" else 0

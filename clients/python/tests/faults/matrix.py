@@ -1,4 +1,4 @@
-"""The tests of each driver: what happens to its worker and to its message when a fault strikes at a moment."""
+"""The tests of each driver: the outcome for its worker and its message when a fault occurs at some moment."""
 
 import time
 
@@ -13,9 +13,11 @@ ACKS = (b"DQ.ACK", b"\r\nACK\r\n")
 LASTS = {"cut": 0.0, "kill": 0.0, "away": AWAY, "long": LONG, "failover": 0.0}
 FAULTS = list(LASTS)
 SLACK = 2 * LEASE / 1000 + 10
-"""Seconds after which a message has been worked on that has come back once."""
+"""Seconds after which a message has been handled that has come back once."""
 BUSY = 3.0
-"""Seconds that a busy machine may take beside the two that are promised for a stop. What hangs takes far longer."""
+"""Seconds that a busy machine may take beside the two that are promised for a stop. A worker that hangs takes far
+longer.
+"""
 
 
 def most_runs(scene, fault):
@@ -40,7 +42,7 @@ def test_fetching(scene, fault):
     for place in places:
         scene.wait_idle()
         strike = None if fault == "cut" else lambda: scene.strike(fault)
-        # The fetch that is on its way was asked for before the trap was set, so it ends first.
+        # The waiting fetch was sent before the trap was set, so it ends first.
         scene.cut()
         trap = scene.proxy.trap(*FETCHES, reply=True, bytes=place, strike=strike)
         id = scene.send()
@@ -61,7 +63,7 @@ def test_running(scene, fault):
         scene.wait_done(id, SLACK)
         time.sleep(0.2)
         assert scene.runs(id)["begin"] <= most_runs(scene, fault), scene.said()
-    # The worker goes on, also if the queue of its message is gone.
+    # The worker continues, also if the queue of its message is gone.
     following = scene.send()
     scene.wait_done(following, SLACK)
     assert scene.runs(following)["begin"] == 1
@@ -114,7 +116,7 @@ RAISED = {
     "GeneratorExit": "GeneratorExit",
     "BaseException": "Odd",
     "asynchronous": "Odd",
-    # A coroutine cannot raise it, says Python.
+    # Python does not let a coroutine raise this error.
     "StopIteration": "StopIteration",
 }
 LOST_WORKERS = 3

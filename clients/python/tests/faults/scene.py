@@ -18,7 +18,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 LEASE = 6000
 """Milliseconds after which a message belongs to another worker."""
 LONG = LEASE / 1000 + 1.5
-"""Seconds for which a server is away that comes back after that."""
+"""Seconds for which a server is away before it comes back."""
 GRACE = 3.0
 """Seconds that a worker gives its handlers when it is stopped."""
 
@@ -51,7 +51,7 @@ class Scene(FaultyWorker):
             self.launch()
 
     def wait_until(self, condition: Callable[[], object], seconds: float, what: str) -> None:
-        """Waits for something, and replaces the worker meanwhile."""
+        """Waits for a condition, and replaces the worker meanwhile."""
 
         def look() -> object:
             self.replace()
@@ -61,7 +61,7 @@ class Scene(FaultyWorker):
             wait_for(look, seconds, what)
 
     def dead(self, id: str) -> Record | None:
-        """Returns what is kept of a message that is dead."""
+        """Returns the record of a dead message."""
         # Frameworks give the message an id of their own.
         records = Queue(self.client, self.driver.key).list("dead")
         return next((one for one in records if f'"{id}"'.encode() in one.payload), None)

@@ -1,4 +1,4 @@
-"""What the tests of the transport send and get."""
+"""The messages that the tests of the transport send and get."""
 
 from kombu import Producer
 

@@ -104,7 +104,7 @@ def test_a_task_that_outlives_the_channel_settles_its_message(connection, q, mon
     connection.register_with_event_loop(hub)
     wait_for(lambda: hub.run_once() or received)
     channel = connection.default_channel
-    # As if the server could not be reached when the messages were to be given back.
+    # This acts as if the server could not be reached when the messages were to be given back.
     monkeypatch.setattr(channel, "do_restore", False)
     channel.close()
     hub.close()
@@ -235,7 +235,7 @@ def calls(client):
 
 
 def test_acks_that_come_fast_take_one_fetch_along(hurried, q, dq_client, monkeypatch):
-    # Nothing but the second ack ends the wait.
+    # Only the second ack ends the wait.
     monkeypatch.setattr("dqueue.drivers.kombu.fetching.PATIENCE", 3600)
     consumer, hub, received = hurried
     dq_client.config_resetstat()
@@ -277,7 +277,7 @@ def test_acks_that_come_fast_share_a_command_while_a_fetch_is_on_its_way(hurried
 def test_acks_that_follow_a_fetch_leave_its_replies_alone(hurried, q, dq_client):
     consumer, hub, received = hurried
     dq_client.config_resetstat()
-    # The second one takes a fetch along, whose replies are read when the loop goes on.
+    # The second ack is sent with a fetch, whose replies are read when the loop continues.
     for message in received[:4]:
         message.ack()
     wait_for(lambda: hub.run_once() or len(received) == 7)

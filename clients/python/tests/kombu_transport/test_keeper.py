@@ -1,4 +1,4 @@
-"""The keeper of messages whose connection was lost goes on after every error."""
+"""The keeper of messages whose connection was lost continues after every error."""
 
 from dqueue.drivers.kombu.keeper import Keeper
 
@@ -6,7 +6,8 @@ from tests.harness.server import wait_for
 
 
 def test_an_ack_whose_connection_is_closed_under_it_is_sent_again():
-    # redis-py raises these where another thread closes the connection: Celery closes those of a lost channel.
+    # redis-py raises these errors if another thread closes the connection: Celery closes the connections of a lost
+    # channel.
     errors = [ValueError("I/O operation on closed file."), AttributeError("'NoneType' object has no attribute 'recv'")]
     sent = []
 

@@ -197,7 +197,7 @@ def test_a_producer_reaches_the_queues_of_its_exchange_after_a_loss(connection, 
     for number in range(2):
         producer.publish(f"text {number}", routing_key="sport.chess")
         assert Dq(dq_client, "found").len() == 1
-        # Whoever declares it again over the same connection finds it, too.
+        # A second declaration of the queue over the same connection finds it, too.
         for _ in range(number):
             declared.declare()
         dq_client.execute_command(*([loss] if loss == "FLUSHALL" else [loss, "found", *dq_client.keys("_kombu*")]))

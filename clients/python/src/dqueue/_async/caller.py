@@ -1,4 +1,4 @@
-"""Runs calls, and makes methods of verbs: what `Queue` and `Family` share."""
+"""Runs calls, and makes methods of verbs: the common part of `Queue` and `Family`."""
 
 import functools
 import time
@@ -21,7 +21,7 @@ T = TypeVar("T")
 class Caller:
     """A client and verbs. `patience` is how long (ms) a call that may be repeated is repeated while there is no server.
 
-    `durable` is whether, and how, what is sent and settled is confirmed before a method returns.
+    `durable` is whether, and how, each send and settlement is confirmed before a method returns.
     """
 
     verbs: Any

@@ -1,4 +1,4 @@
-"""Sends commands that are to be confirmed, in one pipeline with what confirms them."""
+"""Sends commands that are to be confirmed, in one pipeline with the command that confirms them."""
 
 import time
 from typing import Any, TypeVar

@@ -118,7 +118,7 @@ class Family(Caller):
         try:
             return await connections.take(millis(block) / 1000)
         except Exception:
-            # They have ended with this error. A later call begins anew.
+            # The connections have ended with this error. A later call begins anew.
             async with self._lock:
                 self._waiting = {other: one for other, one in self._waiting.items() if one is not connections}
             await connections.close()
@@ -158,7 +158,9 @@ class Family(Caller):
             await connections.close()
 
     async def info(self) -> Info:
-        """DQ.NINFO of all nodes, added up: messages by state, queues, and waiting clients. Of ages, the highest."""
+        """The sum of DQ.NINFO over all nodes: messages by state, queues, and waiting clients. Of the ages it has the
+        highest.
+        """
         call = calls.family_info(self.layout.family)
         nodes = await self._known()
         return added_up([call.read(await node.execute_command(*call.words)) for node in nodes])

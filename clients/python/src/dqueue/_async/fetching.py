@@ -16,7 +16,7 @@ log = logging.getLogger("dqueue")
 
 
 class Fetching:
-    """What the tasks of a worker share."""
+    """The state that the tasks of a worker share."""
 
     def __init__(self, queue: Any, timing: Timing, consumer: str, settling: Settling, stopping: asyncio.Event) -> None:
         self._queue = queue
@@ -26,14 +26,16 @@ class Fetching:
         self._stopping = stopping
 
     async def next(self, done: Done | None) -> Message | None:
-        """Acks `done`, and returns another message, or None when the worker stops. Raises errors that will not pass."""
+        """Acks the message `done`, and returns another message, or None when the worker stops. Raises errors that
+        will not pass.
+        """
         raise NotImplementedError
 
     def stop(self) -> None:
         """The event of stopping has been set: tasks that wait here return."""
 
     async def close(self) -> None:
-        """Acks what is done, and gives back what nobody has begun, if the tasks were cancelled."""
+        """Acks the finished messages, and gives back those that no handler has begun, if the tasks were cancelled."""
 
     async def _call(self, count: int, done: list[Done], may_wait: bool, **options: Any) -> list[Message]:
         found: list[Message] = await self._queue.fetch(

@@ -32,7 +32,9 @@ class Wakeup:
 
 
 class NodeConnections:
-    """A connection and a task for each node, and what the callers of `take` share. They work like those of `dqueue._sync`."""
+    """A connection and a task for each node, and the state that the callers of `take` share. They work like those of
+    `dqueue._sync`.
+    """
 
     def __init__(
         self,
@@ -126,7 +128,7 @@ class NodeConnections:
         self._room.turns.append(number)
         while not self._is_over(name, number):
             if self._room.reserve(number, time.monotonic()):
-                # It may be the turn of the next connection, too.
+                # Now it may be the turn of the next connection, too.
                 self._room_changed.wake_all()
                 return True
             await self._room_changed.wait(SLOW if self._room.is_asking else None)
@@ -168,7 +170,7 @@ class NodeConnections:
     # ---- all connections ---------------------------------------------------------------------------------------------
 
     async def _watch_cluster(self) -> None:
-        """Looks at the cluster when something there may have changed."""
+        """Asks the cluster for its nodes when they may have changed."""
         while True:
             await self._look.wait()
             self._look.clear()

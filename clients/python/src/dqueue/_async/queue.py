@@ -13,11 +13,13 @@ class Queue(Caller):
     """One queue.
 
     `client` is a client of redis-py: `connect` makes a suitable one. `patience` is how long (ms) `send` repeats itself
-    while the connection is down. With `durable`, what is sent and settled is confirmed before a method returns: True means
-    that the server has synced it to its disk, and `Durable` says more. Otherwise the method raises NotConfirmed. Making a Queue does not touch the server. Every method is one command and one round
-    trip, and `list`, `groups` and their like make one for each page.
-    Errors of the server come as `redis.ResponseError`, lost connections as `redis.ConnectionError` or
-    `redis.TimeoutError`.
+    while the connection is down. With `durable`, each send and settlement is confirmed before a method returns: True
+    means that the server has synced it to its disk, and `Durable` has further options. Otherwise the method raises
+    NotConfirmed.
+
+    Making a Queue does not touch the server. Every method is one command and one round trip, and `list`, `groups` and
+    their like make one for each page. Errors of the server come as `redis.ResponseError`, lost connections as
+    `redis.ConnectionError` or `redis.TimeoutError`.
     """
 
     verbs: QueueVerbs

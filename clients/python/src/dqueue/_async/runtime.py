@@ -1,4 +1,6 @@
-"""What the generated modules of `dqueue._sync` have in another form: how to wait, to lock, and to call a task."""
+"""The parts that the generated modules of `dqueue._sync` have in another form: how to wait, to lock, and to call a
+task.
+"""
 
 import asyncio
 from asyncio import Event, Lock, sleep

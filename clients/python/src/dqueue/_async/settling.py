@@ -1,4 +1,4 @@
-"""Tells the server what became of messages."""
+"""Tells the server the outcome of messages."""
 
 import logging
 import time
@@ -18,7 +18,7 @@ log = logging.getLogger("dqueue")
 
 
 class Settling:
-    """Runs commands, and repeats each if need be until the lease is over or the worker must end."""
+    """Runs commands, and repeats each if needed until the lease is over or the worker must end."""
 
     def __init__(self, queue: Queue | Family, lease: int, stopping: Event) -> None:
         self._queue = queue
@@ -30,7 +30,7 @@ class Settling:
             await self.run(call)
 
     async def give_back(self, messages: Sequence[Message]) -> None:
-        """Makes messages as if they had not been delivered."""
+        """Gives messages back as if they had not been delivered."""
         for call in given_back(messages):
             await self.run(call)
 

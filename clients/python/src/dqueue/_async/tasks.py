@@ -203,7 +203,9 @@ class Task(Generic[P, R, C]):
         return await queue.schedule(name or self.definition.name, payload, **given)
 
     def job(self, id: str, *, group: str | None = None) -> "Job[R]":
-        """Returns the job of an id that was kept, to read its result. Of a family, give the group if it has one."""
+        """Returns the job of an id that was kept, to read its result. For a family, give the group of the job if it
+        has one.
+        """
         return Job(self.tasks.queue, self.definition, id, group, False)
 
 
@@ -224,10 +226,10 @@ class Job(JobCalls[R]):
             self._check(await self.record(), deadline)
 
     async def record(self) -> Record | None:
-        """DQ.GET: returns everything about the message, or None if there is no record of it."""
+        """DQ.GET: returns all fields of the message, or None if there is no record of it."""
         record: Record | None = await self.queue.get(self.id, **self._where)
         return record
 
     async def cancel(self) -> bool:
-        """DQ.CANCEL: cancels it. Returns False if it had ended before, or is unknown."""
+        """DQ.CANCEL: cancels the message. Returns False if it had ended before, or is unknown."""
         return was_open(await self.queue.cancel(self.id, **self._where))

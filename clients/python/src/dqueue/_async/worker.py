@@ -208,7 +208,7 @@ class Worker(AsyncHandlers):
 
     async def _find_lost(self, messages: list[Message]) -> None:
         for message in messages:
-            # A message that was finished in the meantime has no lease, either.
+            # A message that was finished in the meantime has no lease any more.
             if await self.queue.touch(self._timing.lease, message) == 0 and self._leases.holds(message):
                 message.lost = True
                 log.warning("the lease of %s is lost", message.id)

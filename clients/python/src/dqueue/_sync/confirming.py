@@ -1,5 +1,5 @@
 # Generated from _async/confirming.py by tools/async_to_sync.py. Change that file, and run the script.
-"""Sends commands that are to be confirmed, in one pipeline with what confirms them."""
+"""Sends commands that are to be confirmed, in one pipeline with the command that confirms them."""
 
 import time
 from typing import Any, TypeVar

@@ -1,5 +1,5 @@
 # Generated from _async/settling.py by tools/async_to_sync.py. Change that file, and run the script.
-"""Tells the server what became of messages."""
+"""Tells the server the outcome of messages."""
 
 import logging
 import time
@@ -19,7 +19,7 @@ log = logging.getLogger("dqueue")
 
 
 class Settling:
-    """Runs commands, and repeats each if need be until the lease is over or the worker must end."""
+    """Runs commands, and repeats each if needed until the lease is over or the worker must end."""
 
     def __init__(self, queue: Queue | Family, lease: int, stopping: Event) -> None:
         self._queue = queue
@@ -31,7 +31,7 @@ class Settling:
             self.run(call)
 
     def give_back(self, messages: Sequence[Message]) -> None:
-        """Makes messages as if they had not been delivered."""
+        """Gives messages back as if they had not been delivered."""
         for call in given_back(messages):
             self.run(call)
 

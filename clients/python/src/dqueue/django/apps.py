@@ -1,4 +1,4 @@
-"""Django looks here for the app of `INSTALLED_APPS = ["dqueue.django"]`."""
+"""Django finds here the app of `INSTALLED_APPS = ["dqueue.django"]`."""
 
 from dqueue.drivers.django.apps import DqConfig
 

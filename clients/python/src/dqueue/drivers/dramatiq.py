@@ -47,7 +47,7 @@ LONGEST_PAUSE = 0.5
 
 
 class DqBroker(Broker):
-    """A broker whose queues are those of dq.
+    """A broker with the queues of dq.
 
     Parameters:
       url: of the server, a cluster or Sentinels, see `dqueue.connection.open_client`.
@@ -145,7 +145,7 @@ class DqBroker(Broker):
         return message
 
     def _priority(self, actor_name: str) -> int | None:
-        """Returns the priority of an actor that is known here. Lower numbers go first, here and in Dramatiq."""
+        """Returns the priority of an actor of this broker. Lower numbers go first, here and in Dramatiq."""
         actor = self.actors.get(actor_name)
         return max(-128, min(127, actor.priority)) if actor is not None and actor.priority else None
 
@@ -207,7 +207,7 @@ class DqConsumer(Consumer):
             self._give_back_fetched()
 
     def _send_acks(self) -> None:
-        """Sends the acks that wait, and whatever other threads add meanwhile."""
+        """Sends the acks that wait, and those that other threads add meanwhile."""
         held = self.held
         while held.acks:
             fetches = held.is_waiting_for_room
@@ -239,7 +239,7 @@ class DqConsumer(Consumer):
             self.held.drop(receipt)
 
     def _persist(self, tell: Callable[[], object]) -> None:
-        """Tells the server what became of a message, again and again until its lease is over.
+        """Tells the server the outcome of a message. Repeats that until the lease is over.
 
         Dramatiq would repeat it for ever, with pauses that a stop waits for. A worker that stops gives up after LAST_WORDS:
         then the message comes back when its lease ends.
@@ -267,7 +267,7 @@ class DqConsumer(Consumer):
 
     def _give_back_fetched(self) -> None:
         receipts: list[int] = []
-        # A thread that acks may do the same at this time.
+        # A thread that acks may take a message at this time.
         with suppress(IndexError):
             while True:
                 receipts.append(self._fetched.popleft().receipt)
@@ -281,7 +281,7 @@ class DqConsumer(Consumer):
     def __next__(self) -> DqMessage | None:
         while True:
             try:
-                # `_calling` takes any return for an answer of the server, so it is called only if something is sent.
+                # `_calling` regards any return as an answer of the server, so it is called only if something is sent.
                 if self.queue.key not in self.broker.lasting.begun:
                     self._calling(self.broker.lasting.begin, self.queue.key)
                 if receipts := self.held.to_touch():
@@ -309,7 +309,8 @@ class DqConsumer(Consumer):
             held.wait_for_room(self.prefetch, lambda: bool(self._fetched), self.timeout / 1000)
             with held.fetching:
                 held.is_waiting_for_room = False
-                # A thread that acks may have fetched some meanwhile. Then the next fetch follows soon, and takes the acks along.
+                # A thread that acks may have fetched messages meanwhile. Then the next fetch follows soon, and takes
+                # the acks along.
                 if not self._fetched:
                     self._fetch_with_acks()
         finally:

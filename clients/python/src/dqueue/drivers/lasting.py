@@ -23,7 +23,7 @@ class Creating:
 
     def execute_command(self, *command: Any) -> Any:
         if not isinstance(self._client, redis.Redis):
-            # That of a cluster does not know where a command of a module goes in a pipeline.
+            # A pipeline of a cluster does not know to which node a command of a module goes.
             try:
                 self._client.execute_command(*self._create)
             except redis.ResponseError as error:
@@ -60,7 +60,7 @@ class Lasting:
         """The keys of the queues that this process has made or changed."""
 
     def begin(self, key: str) -> None:
-        """Makes a queue, or changes what has been set, once in this process."""
+        """Makes a queue, or changes its settings, once in this process."""
         if key in self.begun:
             return
         queue = Queue(self._client, key)

@@ -1,4 +1,4 @@
-"""The commands that the threads of a process wait for, and how a worker that is told to stop ends those waits."""
+"""The commands that the threads of a process wait for, and the end of these waits when a worker is told to stop."""
 
 import socket
 import threading
@@ -58,7 +58,7 @@ def cut_off(client: Any) -> None:
     get_nodes: Callable[[], list[Any]] | None = getattr(client, "get_nodes", None)
     clients = [client] if get_nodes is None else [node.redis_connection for node in get_nodes()]
     for one in clients:
-        # What redis-py calls disconnect takes the buffer away from the thread that reads.
+        # The method that redis-py calls disconnect takes the buffer away from the thread that reads.
         with suppress(AttributeError, RuntimeError):
             for connection in [*one.connection_pool._in_use_connections]:
                 with suppress(AttributeError, OSError):

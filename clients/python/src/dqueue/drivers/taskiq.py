@@ -80,16 +80,16 @@ class DqBroker(AsyncBroker):
         self.block = block
         self.consumer_name = consumer_name or worker_name()
         self.lost_workers = lost_workers
-        # The names of those who listen. A TOKEN repeats the last delivery of its consumer, so each has one of its own.
+        # The names of the listeners. A TOKEN repeats the last delivery of its consumer, so each has one of its own.
         self._listening: set[str] = set()
         self._held: defaultdict[str, set[int]] = defaultdict(set)
         self._heartbeat: asyncio.Task[None] | None = None
         self._last_words = LastWords()
-        # Set when taskiq lets go of `listen`: the worker is told to stop.
+        # This is set when taskiq ends `listen`: the worker is told to stop.
         self._stopping = asyncio.Event()
 
     async def shutdown(self) -> None:
-        """Closes the connections. What is still being worked on comes back when its lease ends."""
+        """Closes the connections. Messages that are still being handled come back when its lease ends."""
         if self._heartbeat is not None:
             self._heartbeat.cancel()
             self._heartbeat = None
@@ -169,7 +169,9 @@ class DqBroker(AsyncBroker):
         return text(queue), text(id), int(receipt), payload
 
     def _payload(self, id: str, payload: bytes) -> bytes:
-        """Returns the message. Those of a schedule are all the same, so each gets an id of its own for its result."""
+        """Returns the message. The messages of a schedule are all the same, so each gets an id of its own for its
+        result.
+        """
         if FIRED not in id:
             return payload
         try:
@@ -177,7 +179,7 @@ class DqBroker(AsyncBroker):
             message.task_id = uuid.uuid5(uuid.NAMESPACE_OID, id).hex
             fired: bytes = self.formatter.dumps(message).message
         except Exception:
-            # Whatever it is, the receiver says what is wrong with it.
+            # The receiver reports what is wrong with any other payload.
             return payload
         return fired
 
@@ -194,7 +196,9 @@ class DqBroker(AsyncBroker):
         return ack
 
     async def _give_back(self, fetching: Awaitable[Any], fetch_again: Callable[[], Awaitable[Any]]) -> None:
-        """Gives back what a fetch brings that is on its way. If its reply is lost, it is sent once more."""
+        """Gives back the messages of a fetch that still waits for its reply. If its reply is lost, it is sent once
+        more.
+        """
         now, waits = asyncio.get_running_loop().time, self.block / 1000
         for again in (False, True):
             began = now()
@@ -309,7 +313,7 @@ class DqScheduleSource(ScheduleSource):
             await pipe.execute()
 
     async def delete_schedule(self, schedule_id: str) -> None:
-        """Removes a schedule. What it has sent before stays."""
+        """Removes a schedule. The messages that it has sent before stay."""
         for schedule in await self.get_schedules():
             if schedule.schedule_id == schedule_id:
                 key = schedule.labels.get("queue_name") or self.broker.queue_name
@@ -329,12 +333,12 @@ class DqScheduleSource(ScheduleSource):
         return [one for one in schedules if one.schedule_id not in over]
 
     def pre_send(self, task: ScheduledTask) -> None:
-        """Keeps a scheduler process from sending what the server sends itself."""
+        """Keeps a scheduler process from sending a message that the server itself sends."""
         raise ScheduledTaskCancelledError
 
 
 def _aware(moment: datetime) -> datetime:
-    """Like taskiq it takes a time without a zone for UTC."""
+    """A time without a zone is in UTC, as in taskiq."""
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

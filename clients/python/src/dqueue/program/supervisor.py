@@ -28,8 +28,8 @@ class Child:
     def __init__(self, number: int, words: list[str], ended: "queues.SimpleQueue[Any]") -> None:
         self.number = number
         self.began = time.monotonic()
-        # A group of its own: Ctrl-C reaches the parent alone, which tells the children once. A child notices by its
-        # standard input that the parent is gone.
+        # A separate process group: Ctrl-C reaches only the parent, which stops the children once. A child notices by
+        # its standard input that the parent is gone.
         self.process = subprocess.Popen(
             [sys.executable, "-m", "dqueue.program", *words, "--is-child"], stdin=subprocess.PIPE, process_group=0
         )

@@ -1,1 +1,3 @@
-"""What is said to the server: the words of each command, and how its reply is read. Nothing here does I/O."""
+"""The protocol with the server: the words of each command, and the way in which its reply is read. Nothing here does
+I/O.
+"""

@@ -46,7 +46,7 @@ class Call(Generic[T]):
     may_be_repeated: bool = False
     """Whether it does nothing more if it is sent again after a lost reply."""
     has_settled: Callable[[Any], bool] = lambda _reply: True
-    """Whether a reply means that all receipts were current."""
+    """Whether the reply means that all receipts were current."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,19 @@
-"""What a queue needs of a client of redis-py, and how long a blocking call over it may take."""
+"""The methods of a client of redis-py that a queue needs, and the longest time of a blocking call over it."""
 
 import inspect
 from typing import Any, Protocol
 
 
 class Client(Protocol):
-    """What a Queue needs of a client: `redis.Redis`, `redis.RedisCluster` or a Sentinel's `master_for()`."""
+    """The methods of a client that a Queue needs: `redis.Redis`, `redis.RedisCluster` or a Sentinel's
+    `master_for()`.
+    """
 
     def execute_command(self, *args: Any) -> Any: ...
 
 
 class AsyncClient(Protocol):
-    """What a Queue for asyncio needs of a client, whose replies are awaited."""
+    """The methods of a client that a Queue for asyncio needs. Their replies are awaited."""
 
     def execute_command(self, *args: Any) -> Any: ...
 

@@ -55,7 +55,9 @@ class ControlVerbs:
         return calls.pause_schedule(self.key, name, "PAUSE")
 
     def resume_schedule(self, name: str) -> Call[bool]:
-        """DQ.SCHEDULES RESUME: lets a schedule go on. What it has missed is skipped. Returns whether it exists."""
+        """DQ.SCHEDULES RESUME: lets a schedule go on. The fires that it has missed are skipped. Returns whether it
+        exists.
+        """
         return calls.pause_schedule(self.key, name, "RESUME")
 
     def schedules(self) -> Call[builtins.list[records.Schedule]]:

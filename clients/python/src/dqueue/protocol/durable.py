@@ -1,4 +1,4 @@
-"""What a durable queue wants to be confirmed, and what may be said of a command that is not.
+"""The confirmation that a durable queue asks for, and the errors of commands that are not confirmed.
 
 Nothing here waits. The two modules `confirming` send the commands.
 """
@@ -32,7 +32,7 @@ class NotConfirmed(Exception):
     def __init__(self, why: str, *, reply: Any, synced: bool = False, replicas: int = 0) -> None:
         super().__init__(f"the command was run, but it is not confirmed that this lasts: {why}")
         self.reply = reply
-        """What the server has replied to the command."""
+        """The reply of the server to the command."""
         self.id: str | None = None
         """The id of the message, of `send`. It may be sent again with this id."""
         self.synced = synced
@@ -47,7 +47,8 @@ class NotConfirmed(Exception):
 
 @dataclass(frozen=True)
 class Durable:
-    """How a queue has what it sends and settles confirmed. The default: its server has synced its log to the disk.
+    """The confirmation of messages that a queue sends and settles. The default: its server has synced its log to the
+    disk.
 
     That is WAITAOF, which Redis 7.2 and Valkey have. With `appendfsync everysec` it takes up to a second.
     """
@@ -55,9 +56,9 @@ class Durable:
     replicas: int = 0
     """How many replicas must have it too, in their logs, synced."""
     in_memory: bool = False
-    """It is enough that the replicas have it in memory: WAIT, which all servers have."""
+    """Whether it is enough that the replicas have the command in memory: WAIT, which all servers have."""
     timeout: Millis = 5_000
-    """For how long one confirmation may take. It must be shorter than the socket timeout of the client."""
+    """The longest time of one confirmation. It must be shorter than the socket timeout of the client."""
 
     def __post_init__(self) -> None:
         if self.in_memory and self.replicas < 1:
@@ -75,7 +76,7 @@ class Durable:
             raise ValueError(f"a timeout of {timeout} ms does not fit into the client's socket_timeout of {limit} s")
 
     def check(self, reply: Any, confirmation: Any) -> None:
-        """Raises NotConfirmed unless what `words` was replied with confirms the command that had this reply."""
+        """Raises NotConfirmed unless `confirmation`, the reply to `words`, confirms the command that had this reply."""
         if isinstance(confirmation, Exception):
             unknown = "unknown command" in str(confirmation)
             hint = " (WAITAOF needs Redis 7.2 or Valkey. With in_memory, replicas confirm on any server)" if unknown else ""
@@ -88,7 +89,7 @@ class Durable:
 
 
 def durable_of(given: bool | Durable, client: Any) -> Durable | None:
-    """Returns what the argument `durable` of a queue means."""
+    """Returns the settings for the argument `durable` of a queue."""
     durable = Durable() if given is True else given or None
     if durable is not None:
         durable.check_client(client)
@@ -100,7 +101,7 @@ class Trial(Generic[T]):
 
     def __init__(self, durable: Durable, call: Call[T]) -> None:
         self.commands = [call.words, durable.words]
-        """What to send in one pipeline."""
+        """The commands to send in one pipeline."""
         self._durable = durable
         self._call = call
         self._is_send = call.words[0] == "DQ.SEND"
@@ -108,7 +109,9 @@ class Trial(Generic[T]):
         self._was_lost = False
 
     def result(self, reply: Any, confirmation: Any) -> T:
-        """Returns what the call reads from its reply, if that is confirmed. Errors of the server are raised."""
+        """Returns the result that the call reads from its reply, if that is confirmed. Errors of the server are
+        raised.
+        """
         if isinstance(reply, Exception):
             raise reply
         if self._is_send:

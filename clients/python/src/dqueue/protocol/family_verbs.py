@@ -1,4 +1,4 @@
-"""The verbs of a family, each as the calls that it takes."""
+"""The verbs of a family, each as a series of calls."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class FamilyVerbs:
         if others and group is not None:
             (old,) = others
             held: SendOptions = {**options, "if_group": True}
-            # Without an id of its own, calls.send would not tell a taken id from a group without messages.
+            # Without an id of its own, calls.send could not distinguish a taken id from a group without messages.
             if (yield from step(calls.send(old.key, payload, own, replace, held))) is not None:
                 return own
             if (yield from step(old.get(own))) is not None:
@@ -106,7 +106,7 @@ class FamilyVerbs:
     def ack_send(
         self, message: Message, *following: Next | Signal, result: Payload | None = None
     ) -> Steps[builtins.list[str | bool | None] | None]:
-        """DQ.ACKSEND: finishes a message and sends those that follow from it to its queue, all in one step.
+        """DQ.ACKSEND: finishes a message and sends further ones to its queue, all in one step.
 
         They must be of the group of the message, or without a group, or name a queue in the same hash slot. So must the
         messages that get a signal.
@@ -130,7 +130,7 @@ class FamilyVerbs:
     # ---- one message ------------------------------------------------------------------------------------------------
 
     def get(self, id: str, *, group: str | None = None) -> Steps[records.Record | None]:
-        """DQ.GET: returns everything about one message, or None if the id is unknown."""
+        """DQ.GET: returns all fields of one message, or None if the id is unknown."""
         found = None
         for queue in self._homes(group, id):
             found = found or (yield from step(queue.get(id)))
@@ -254,7 +254,7 @@ class FamilyVerbs:
             yield from queue.batches(count=count)
 
     def children(self, id: str, *, group: str | None = None, count: int = 100) -> Pages[records.Child]:
-        """DQ.CHILDREN: yields the children of a message, and what has become of them."""
+        """DQ.CHILDREN: yields the children of a message, and their states."""
         for queue in self._homes(group, id):
             yield from queue.children(id, count=count)
 
@@ -305,7 +305,9 @@ class FamilyVerbs:
             yield from step(queue.set_group(group, **options))
 
     def limit(self, name: str, **options: Unpack[LimitOptions]) -> Steps[None]:
-        """DQ.LIMIT: limits the messages that name it in `limits`, in each queue by itself. Without an option it is removed."""
+        """DQ.LIMIT: limits the messages that name it in `limits`, in each queue separately. Without an option it is
+        removed.
+        """
         for queue in self._queues():
             yield from step(queue.limit(name, **options))
 
@@ -317,7 +319,9 @@ class FamilyVerbs:
         payload: Payload,
         **options: Unpack[ScheduleOptions],
     ) -> Steps[int]:
-        """DQ.SCHEDULE in the queue of its group, or else of its name. Returns the first time, in Unix ms."""
+        """DQ.SCHEDULE, in the queue of the message's group, or without a group in that of the schedule's name.
+        Returns the first time, in Unix ms.
+        """
         home = self._homes(options.get("group"), name)[0]
         return (yield from step(home.schedule(name, payload, **options)))
 
@@ -336,7 +340,9 @@ class FamilyVerbs:
         return exists
 
     def resume_schedule(self, name: str, *, group: str | None = None) -> Steps[bool]:
-        """DQ.SCHEDULES RESUME: lets a schedule go on. What it has missed is skipped. Returns whether it exists."""
+        """DQ.SCHEDULES RESUME: lets a schedule go on. The fires that it has missed are skipped. Returns whether it
+        exists.
+        """
         exists = False
         for queue in self._homes(group, name):
             exists |= yield from step(queue.resume_schedule(name))

@@ -34,9 +34,9 @@ class Message:
     retries_left: int
     """-1 means without limit."""
     note: str | None = None
-    """What an earlier attempt has left with it."""
+    """The note that an earlier attempt has left with the message."""
     signal: str | None = None
-    """The text of the last signal to it. None if none has come, also when its wait for one was over."""
+    """The text of the last signal to it. None if none has come, or if its wait for one has ended without a signal."""
     batch: str | None = None
     """The batch that it is in."""
     after: dict[str, int | str] | None = None
@@ -48,7 +48,7 @@ class Message:
     lost: bool = False
     """Set by the heartbeat of the worker when the lease is over. Another consumer may have the message now."""
     cost: int | None = None
-    """Set by a handler: what the message has really taken of its limits. The worker acks it with that."""
+    """Set by a handler: the real cost of the message for its limits. The worker acks it with that."""
 
     @property
     def text(self) -> str:
@@ -61,7 +61,7 @@ class Message:
 
 
 def about(message: Message) -> dict[str, str | int | None]:
-    """Returns what a line of a log says about a message, for the argument `extra` of the methods of a logger."""
+    """Returns the fields of a log line about a message, for the argument `extra` of the methods of a logger."""
     return {
         "queue": message.queue,
         "message_id": message.id,

@@ -14,13 +14,13 @@ Instant = int | datetime
 """A point in time: Unix milliseconds, or a datetime, which is local time if it is naive."""
 
 BackoffKind = Literal["FIXED", "LINEAR", "EXP"]
-"""How the wait after a failure grows: not at all, by the same amount each time, or doubling."""
+"""The growth of the wait after a failure: none, by the same amount each time, or doubling."""
 
 LOST_WORKERS = 3
 """How many workers a task of a framework may take with it (MAXTIMEOUTS). Then it is dead, reason `timeouts`."""
 
 Pause = tuple[Literal["GROUP", "QUEUE"], Millis]
-"""What a nack pauses, and for how long (at least 1 ms)."""
+"""The target of a pause by a nack, and how long it lasts (at least 1 ms)."""
 
 Parking = Millis | Literal[True]
 """How long a message waits for a signal (at least 1 ms). True means without end."""
@@ -33,9 +33,9 @@ class SendOptions(TypedDict, total=False):
     """Options of one message. One that is left out or None has the value of the queue."""
 
     delay: Millis | None
-    """It is due this long from now. Not together with `at`."""
+    """The message is due this long from now. Not together with `at`."""
     at: Instant | None
-    """It is due at this time. A time in the past means now."""
+    """The message is due at this time. A time in the past means now."""
     group: str | None
     """The group. The messages of a group are delivered in order, at most GROUPCONCURRENCY at a time."""
     score: float | None
@@ -53,9 +53,9 @@ class SendOptions(TypedDict, total=False):
     backoff: tuple[BackoffKind, Millis] | None
     """The wait after a failure."""
     ttl: Millis | None
-    """It is dead this long after its due time if it is not finished by then. 0 means never."""
+    """The message is dead this long after its due time if it is not finished by then. 0 means never."""
     expire_at: Instant | None
-    """It is dead if it is not finished by this time. Not together with `ttl`."""
+    """The message is dead if it is not finished by this time. Not together with `ttl`."""
     retain: Millis | None
     """How long its record is kept. 0 means not at all."""
     rerun: bool
@@ -71,42 +71,42 @@ class SendOptions(TypedDict, total=False):
     batch: str | None
     """The batch that it joins."""
     after: str | None
-    """It is held until all messages of this batch have ended."""
+    """The message is held until all messages of this batch have ended."""
     on_fail: Literal["HOLD", "GO", "DIE"] | None
-    """What a dead message of that batch means: it holds on, counts as ended, or kills. Only with `after`."""
+    """The effect of a dead message of that batch: it holds on, counts as ended, or kills. Only with `after`."""
     children: int | None
-    """It is held until this number of messages that name it as their `parent` have ended."""
+    """The message is held until this number of messages that name it as their `parent` have ended."""
     parent: tuple[str, str] | None
     """The key of a queue and the id of a message in it, of which this one is a child."""
     on_dead: Literal["HOLD", "GO", "DIE"] | None
-    """What its death means for its parent: it holds on, counts this one as ended, or dies."""
+    """The effect of its death on its parent: the parent holds on, counts this one as ended, or dies."""
     park: Parking | None
-    """It is held until a signal comes: for this long at most, or without end (True)."""
+    """The message is held until a signal comes: for this long at most, or without end (True)."""
     limits: Sequence[str] | None
     """Names of up to 8 limits that it needs room in."""
     cost: int | None
-    """What it takes of each of them, and of its group's turn with FAIR COST. The default is 1."""
+    """The cost that the message has for each of them, and for its group's turn with FAIR COST. The default is 1."""
 
 
 class ScheduleOptions(SendOptions, total=False):
-    """When the server sends a message by itself, and the options of each of these messages."""
+    """The times at which the server itself sends a message, and the options of each of these messages."""
 
     cron: str | None
-    """It is sent at these times. Not together with `every`."""
+    """The schedule is sent at these times. Not together with `every`."""
     tz: str | None
     """An IANA time zone for `cron`. The default is UTC."""
     every: Millis | None
-    """It is sent again and again after this span, at least 1 ms."""
+    """The schedule is sent again and again after this span, at least 1 ms."""
     start: Instant | None
     """The first time of `every`."""
     missed: Literal["SKIP", "ONCE", "ALL"] | None
-    """What becomes of the times at which the server was down: none, one or all of them are made up for."""
+    """How many of the times at which the server was down are made up for: none, one or all of them."""
     overlap: Literal["QUEUE", "SKIP"] | None
     """Whether it is sent while the message of the last time has not ended."""
     until: Instant | None
-    """It is not sent at times after this one."""
+    """The schedule is not sent at times after this one."""
     times: int | None
-    """It ends after this number of messages."""
+    """The schedule ends after this number of messages."""
     jitter: Millis | None
     """Each message is due up to this much later."""
 
@@ -164,20 +164,20 @@ class FetchOptions(TypedDict, total=False):
 
 
 class NackOptions(TypedDict, total=False):
-    """How messages have failed, or are given back."""
+    """The way in which messages have failed, or are given back."""
 
     delay: Millis | None
-    """They come again after this time. With `silent` that is no failure: they are snoozed."""
+    """The messages come again after this time. With `silent` that is no failure: they are snoozed."""
     error: str | None
-    """What is kept of the failure."""
+    """The error text that is kept of the failure."""
     silent: bool
-    """They are given back as if they had not been delivered."""
+    """The messages are given back as if they had not been delivered."""
     park: Parking | None
     """Only with `silent`: they are held until a signal comes, for this long at most, or without end (True)."""
     fatal: bool
-    """They are dead at once."""
+    """The messages are dead at once."""
     note: str | None
-    """It stays with them for their next attempt. "" removes it."""
+    """The note stays with the messages for their next attempt. "" removes it."""
     pause: Pause | None
     """Pauses their group or the queue in the same step, for example `("GROUP", 30_000)`."""
 
@@ -194,7 +194,7 @@ class GroupOptions(TypedDict, total=False):
 
 
 class LimitOptions(TypedDict, total=False):
-    """What a limit with a name allows."""
+    """The rule of a limit with a name."""
 
     concurrency: int | None
     """The most messages that may be leased, or with `weight` the sum of their costs."""
@@ -229,7 +229,9 @@ class QueueOptions(TypedDict, total=False):
     on_retry: Literal["BLOCK", "SKIP"]
     on_dead: Literal["CONTINUE", "BLOCK"]
     fair: Literal["COUNT", "TIME", "COST"]
-    """What groups take turns by: the number of messages, the time that workers held them, or their costs."""
+    """The measure by which groups take turns: the number of messages, the time that workers held them, or their
+    costs.
+    """
     breaker: tuple[int, Millis, Millis] | tuple[int, Millis, Millis, Millis] | Literal[0]
     """Failures, window, open time and, if it is longer than that, the longest open time. 0 removes the breaker."""
     errors: int

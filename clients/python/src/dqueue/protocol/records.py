@@ -15,7 +15,7 @@ Info = dict[str, int | float | str | bool | None]
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """A failed attempt of a message: its number, when it failed (Unix ms), who had it, and what was said of it."""
+    """A failed attempt of a message: its number, the time of the failure (Unix ms), the consumer, and the error."""
 
     attempt: int
     at: int
@@ -52,7 +52,7 @@ class Record:
     result: str | None
     reason: str | None
     note: str | None = None
-    """What a consumer has left with it for its next attempt."""
+    """The note that a consumer has left for the next attempt of the message."""
     batch: str | None = None
     """The batch that it is in."""
     after: dict[str, int | str] | None = None
@@ -62,7 +62,7 @@ class Record:
     children: dict[str, int | str] | None = None
     """Of a message with children: how many there are, and how many of them have ended in which way."""
     parent: dict[str, str] | None = None
-    """Of a child: the key and the id of its parent, and what its death means (`ondead`)."""
+    """Of a child: the key and the id of its parent, and the effect of its death (`ondead`)."""
     signal: str | None = None
     """The text of the last signal."""
     rerun: bool = False
@@ -70,14 +70,14 @@ class Record:
     limits: list[str] | None = None
     """The limits that it needs room in."""
     cost: int | None = None
-    """What it takes of each of them."""
+    """The cost of the message for each of its limits."""
     errors: list[FailedAttempt] | None = None
-    """The last failed attempts that ERRORS keeps, the oldest first. None from a server without ERRORS."""
+    """The last failed attempts that ERRORS keeps, the oldest first. The value is None from a server without ERRORS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a message is in its state: the code, a sentence, until when (Unix ms), and what holds it."""
+    """The reason for the state of a message: the code, a sentence, until when (Unix ms), and what holds it."""
 
     code: str
     why: str
@@ -129,7 +129,9 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A rate of a limit: what may begin in any window of `per` ms, and what has begun in the last one."""
+    """A rate of a limit: how many deliveries may begin in any window of `per` ms, and how many have begun in the
+    last one.
+    """
 
     limit: int
     per: int
@@ -142,7 +144,7 @@ class Limit:
 
     limit: str
     rule: str | None
-    """The name or the pattern that was set for it. None if nothing limits this name."""
+    """The name or the pattern that was set for it. The value is None if no rule limits this name."""
     concurrency: int
     """0 means no limit."""
     weight: int
@@ -153,7 +155,9 @@ class Limit:
     waiting: int
     """Number of groups that wait for room in it."""
     next_free: int | None
-    """When a message of cost 1 can begin, in Unix ms. None if only the end of another one makes room."""
+    """When a message of cost 1 can begin, in Unix ms. The value is None if only the end of another message makes
+    room.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +182,7 @@ class Schedule:
     last_at: int | None
     fired: int
     until: int | None = None
-    """It has no fire time after this one."""
+    """The schedule has no fire time after this one."""
     times: int | None = None
     """Number of messages that it still sends."""
     jitter: int = 0

@@ -1,4 +1,4 @@
-"""Which errors are worth another try, and when that follows."""
+"""The errors that are worth another try, and the time of that try."""
 
 import random
 from collections.abc import Iterator

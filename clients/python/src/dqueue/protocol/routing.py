@@ -1,4 +1,4 @@
-"""Which queue of a family a group belongs to: pure functions, which every client of dq computes alike.
+"""Finds the queue of a family to which a group belongs: pure functions, which every client of dq computes alike.
 
 docs/families.md explains the rule. tests/conformance/routing.json has examples for every language.
 """

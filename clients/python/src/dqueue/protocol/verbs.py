@@ -1,4 +1,4 @@
-"""The verbs of a queue, each as the call or the calls that it takes.
+"""The verbs of a queue, each as a call or a series of calls.
 
 Nothing here waits. The two modules `caller` run the calls, and make methods of `Queue` of these verbs.
 """
@@ -33,10 +33,10 @@ from dqueue.protocol.options import (
 T = TypeVar("T")
 
 Steps = Generator[Call[Any], Any, T]
-"""A verb of several calls: it yields each, is sent what the call has read, or thrown its error, and returns a result."""
+"""A verb of several calls: it yields each call, gets the result or the error of the call, and returns a result."""
 
 Pages = Iterable[Callable[[str], Call[Page[T]]]]
-"""A verb that lists: one function for each queue, which returns the call for the page at a cursor."""
+"""A verb that lists. It is made of one function for each queue, which returns the call for the page at a cursor."""
 
 
 def explain(method: Callable[..., Any], verb: Callable[..., Any]) -> None:
@@ -103,9 +103,9 @@ class QueueVerbs(ControlVerbs):
         """DQ.SEND: adds a message and returns its id, or None if the id was taken and nothing was added.
 
         While the connection is down it repeats itself, for `patience` ms, then raises. A message is not added twice by
-        that: it always has an id, a new UUID if none is given. Of an id of yours, None may also mean that an earlier
-        try got through. Set `dedup` on the queue to a minute or so: without it an id is free again as soon as
-        its message is finished, and a try repeated later than that would add it anew.
+        that: it always has an id, a new UUID if none is given. For an id of yours, None may also mean that an earlier
+        try got through. Set `dedup` on the queue to a minute or so: without it an id is free again as soon as its
+        message is finished, and a try repeated later than that would add it anew.
 
         With `replace` a message of that id that has not been delivered is replaced. With `rerun`, too, one that is
         running is sent once more with this payload when it has ended.
@@ -212,7 +212,7 @@ class QueueVerbs(ControlVerbs):
     # ---- reading ----------------------------------------------------------------------------------------------------
 
     def get(self, id: str) -> Call[records.Record | None]:
-        """DQ.GET: returns everything about one message, or None if the id is unknown."""
+        """DQ.GET: returns all fields of one message, or None if the id is unknown."""
         return calls.get(self.key, id)
 
     def list(
@@ -266,7 +266,7 @@ class QueueVerbs(ControlVerbs):
         return [lambda cursor: calls.batches(self.key, {"cursor": cursor, "count": count})]
 
     def children(self, id: str, *, count: int = 100) -> Pages[records.Child]:
-        """DQ.CHILDREN: yields the children of a message, and what has become of them."""
+        """DQ.CHILDREN: yields the children of a message, and their states."""
         return [lambda cursor: calls.children(self.key, id, {"cursor": cursor, "count": count})]
 
     def limits(self, *, count: int = 100) -> Pages[records.Limit]:
@@ -274,7 +274,7 @@ class QueueVerbs(ControlVerbs):
         return [lambda cursor: calls.limits(self.key, {"cursor": cursor, "count": count})]
 
     def consumers(self) -> Call[builtins.list[records.Consumer]]:
-        """DQ.CONSUMERS: returns the consumers that fetched under a name, and what they hold."""
+        """DQ.CONSUMERS: returns the consumers that fetched under a name, and the messages that they hold."""
         return calls.consumers(self.key)
 
     def explain(self, id: str) -> Call[records.Explanation | None]:
@@ -323,5 +323,7 @@ class QueueVerbs(ControlVerbs):
     # ---- time -------------------------------------------------------------------------------------------------------
 
     def tick(self, *, advance: Millis | None = None, to: Instant | None = None) -> Call[records.Info]:
-        """DQ.TICK: processes all that is due, or moves a manual clock by a span or to a time. Returns how much of each kind."""
+        """DQ.TICK: processes all due events, or moves a manual clock by a span or to a time. Returns how much of
+        each kind.
+        """
         return calls.tick(self.key, {"advance": advance, "to": to})

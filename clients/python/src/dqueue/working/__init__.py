@@ -1,1 +1,1 @@
-"""What a worker decides, whether its handlers run in threads or in tasks of asyncio. Nothing here does I/O."""
+"""The decisions of a worker, whether its handlers run in threads or in tasks of asyncio. Nothing here does I/O."""

@@ -57,7 +57,9 @@ class AckBuffer(Generic[Ack]):
 
     @contextmanager
     def sending(self) -> Iterator[list[Ack]]:
-        """Encloses the sending of all that wait. If it fails, they wait again: it does no harm to send them twice."""
+        """Encloses the sending of all waiting acks. If it fails, they wait again: it does no harm to send them
+        twice.
+        """
         acks = self.take()
         try:
             yield acks

@@ -1,4 +1,4 @@
-"""The definition of a task: the part of `Task` that knows no connection."""
+"""The definition of a task: the part of `Task` without a connection."""
 
 import inspect
 import json
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Serializer(Protocol):
-    """An object that writes arguments and results, and reads them, with the two functions of the module json."""
+    """An object that writes arguments and results, and reads them, with `dumps` and `loads`, like the module json."""
 
     def dumps(self, value: Any, /) -> str | bytes: ...
 
@@ -67,7 +67,7 @@ class Definition(Generic[P, R]):
         self._signature = inspect.signature(function)
 
     def has_times(self) -> bool:
-        """Returns whether the server is to send the task by itself."""
+        """Returns whether the server itself is to send the task."""
         return self.timing.get("cron") is not None or self.timing.get("every") is not None
 
     def sending(
@@ -78,7 +78,7 @@ class Definition(Generic[P, R]):
         id: str | None,
         options: Mapping[str, Any],
     ) -> Sending:
-        """Returns what is to be sent for a call. Raises TypeError, as the call would, for wrong arguments."""
+        """Returns the message for a call. Raises TypeError, as the call would, for wrong arguments."""
         kwargs = kwargs or {}
         self._signature.bind(*args, **kwargs)
         payload = self.serializer.dumps({"args": list(args), "kwargs": dict(kwargs)})
@@ -107,11 +107,11 @@ class Definition(Generic[P, R]):
         return args, kwargs
 
     def outcome(self, result: Any) -> Any:
-        """Returns the outcome of a handler for what the function has returned."""
+        """Returns the outcome of a handler for the return value of the function."""
         return result if result is None or isinstance(result, Follow) else self.serializer.dumps(result)
 
     def result(self, id: str, ended: tuple[str, str | None]) -> R:
-        """Reads what DQ.WAIT replies. Raises TaskFailed if the task has not finished."""
+        """Reads the reply of DQ.WAIT. Raises TaskFailed if the task has not finished."""
         state, text = ended
         if state != "finished":
             raise TaskFailed(id, state, text)
@@ -125,7 +125,7 @@ def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 class JobCalls(Generic[R]):
-    """What the jobs of both kinds share."""
+    """The members that the jobs of both kinds share."""
 
     def __init__(self, queue: Any, definition: Definition[Any, R], id: str, group: str | None, added: bool) -> None:
         self.queue = queue
@@ -155,6 +155,8 @@ class JobCalls(Generic[R]):
 
 
 def was_open(cancelled: Any) -> bool:
-    """Reads what `cancel` of a queue or a family returns: the states of several messages, or that of one."""
+    """Reads the return value of `cancel` of a queue or a family: the states of several messages, or the state of
+    one.
+    """
     state = cancelled[0] if isinstance(cancelled, list) else cancelled
     return state is not None and state not in ("finished", "dead", "cancelled")

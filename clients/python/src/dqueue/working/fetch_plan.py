@@ -1,4 +1,4 @@
-"""What the loops of a worker share: who fetches, which messages have arrived, and which acks are pending.
+"""The state that the loops of a worker share: who fetches, which messages have arrived, and which acks are pending.
 
 This decides for `QueueFetching`, which waits and calls around it, in threads or in tasks of asyncio.
 """
@@ -24,7 +24,9 @@ class Fetch:
     count: int
     done: list[Done]
     may_wait: bool
-    """Whether it may wait at the server. What is done meanwhile is acked by the loops that have done it."""
+    """Whether it may wait at the server. Messages that are finished meanwhile are acked by the loops that have
+    finished them.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Ack:
 
 
 class FetchPlan:
-    """Tells each idle loop of a worker what to do.
+    """Gives each idle loop of a worker its next step.
 
     One of the idle loops fetches as many messages as there are idle loops. So messages that end together are acked and
     replaced in one round trip, and at concurrency 1 each message costs one round trip.
@@ -73,7 +75,7 @@ class FetchPlan:
 
     @property
     def has_work(self) -> bool:
-        """Whether there is something to do for another idle loop."""
+        """Whether there is work for another idle loop."""
         return bool(self._arrived) or self._fetch is None
 
     def end_fetch(self, fetch: Fetch, messages: list[Message] | None) -> None:

@@ -68,7 +68,7 @@ class Handlers(Generic[H]):
         return cast(H, handle)
 
     def around_work(self) -> Iterator[Context]:
-        """Yields what is entered before a worker begins and left after it has ended."""
+        """Yields the context managers that are entered before a worker begins and left after it has ended."""
         yield from (one.work() for one in self.middleware)
         for other in self._included:
             yield from other.around_work()

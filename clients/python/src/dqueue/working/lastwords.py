@@ -10,7 +10,9 @@ SHORTEST = 0.05
 
 
 class LastWords:
-    """What is left of LAST_WORDS. All commands share it as long as none of them is answered. Safe to use from several threads."""
+    """The time that is left of LAST_WORDS. All commands share it as long as none of them is answered. Safe to use
+    from several threads.
+    """
 
     def __init__(self) -> None:
         self._left = LAST_WORDS
@@ -21,7 +23,7 @@ class LastWords:
         self._is_stopping.set()
 
     def end(self) -> None:
-        """The worker goes on, or another one begins."""
+        """The worker continues, or another one begins."""
         self._is_stopping.clear()
         self._left = LAST_WORDS
 

@@ -1,4 +1,4 @@
-"""What runs around each send and around each handler, for logging, tracing, database sessions and the like."""
+"""The code that runs around each send and around each handler, for logging, tracing, database sessions and the like."""
 
 from collections.abc import Iterator
 from contextlib import (
@@ -14,7 +14,7 @@ from typing import Any
 from dqueue.protocol.message import Message
 
 Context = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
-"""What a middleware returns. Handlers in threads need the first kind; those for asyncio accept both."""
+"""The return value of a middleware. Handlers in threads need the first kind; those for asyncio accept both."""
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Sending:
     payload: str | bytes
     id: str | None
     options: dict[str, Any]
-    """The options of `Queue.send`. Those that are None have the value of the queue."""
+    """The options of `Queue.send`. Options that are None have the value of the queue."""
 
     def add_headers(self, headers: dict[str, str]) -> None:
         """Adds headers to those of the message."""
@@ -49,15 +49,17 @@ class Middleware:
     """
 
     def send(self, sending: Sending) -> AbstractContextManager[Any]:
-        """Returns what is entered before a task is sent and left after that."""
+        """Returns a context manager that is entered before a task is sent and left after that."""
         return nullcontext()
 
     def handle(self, message: Message) -> Context:
-        """Returns what is entered before a handler is called and left after that."""
+        """Returns a context manager that is entered before a handler is called and left after that."""
         return nullcontext()
 
     def work(self) -> Context:
-        """Returns what is entered before a worker begins and left after it has ended, once in each process."""
+        """Returns a context manager that is entered before a worker begins and left after it has ended, once in each
+        process.
+        """
         return nullcontext()
 
 
@@ -71,7 +73,7 @@ def current_message() -> Message | None:
 
 @contextmanager
 def handling(message: Message) -> Iterator[None]:
-    """Makes a message the current one."""
+    """Sets the current message."""
     token = _current.set(message)
     try:
         yield

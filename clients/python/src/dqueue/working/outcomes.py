@@ -1,4 +1,4 @@
-"""What may become of a message that a handler gets, and the command that follows from it."""
+"""The possible outcomes of a message that a handler gets, and the command that follows from each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class Follow:
 
 
 Outcome = Payload | Follow | None
-"""What a handler returns: nothing, the result of its message, or the messages that follow from it."""
+"""The return value of a handler: nothing, the result of its message, or the messages that follow from it."""
 
 
 def may_have_killed(message: Message, lost_workers: int) -> bool:
@@ -73,7 +73,7 @@ def may_have_killed(message: Message, lost_workers: int) -> bool:
 
 
 def given_up(record: Record | None, lost_workers: int) -> Reject | None:
-    """Returns the end of a message that has taken so many workers with it."""
+    """Returns the end of a message that has killed this many workers."""
     if record is None or record.timeouts < lost_workers:
         return None
     return Reject(f"given up: {record.timeouts} workers were lost with it")
@@ -88,7 +88,7 @@ class Ended(Exception):
 
 
 def _text(error: BaseException) -> str:
-    """Returns what an error says. Its methods are those of the program, and may raise whatever they like.
+    """Returns the text of an error. Its methods are those of the program, and may raise whatever they like.
 
     Half of a surrogate pair, as it comes from truncated JSON, cannot be sent: it is written as an escape.
     """
@@ -99,7 +99,7 @@ def _text(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """Returns what is kept of an error with its message: its kind and what it says."""
+    """Returns the text that is kept of an error with its message: its kind and its text."""
     return f"{type(error).__name__}: {_text(error)}"[:_ERROR_LENGTH]
 
 
@@ -137,7 +137,7 @@ def success(message: Message, outcome: Outcome) -> Done | Call[Any]:
     result = outcome.result if isinstance(outcome, Follow) else outcome
     if message.cost is None and (result is None or isinstance(result, (str, bytes))):
         return Done(message, result)
-    # A cost is that of one message. What is no text is refused, and this must not concern others.
+    # A cost belongs to one message. A result that is no text is refused, and this must not affect other messages.
     return calls.ack(message.queue, [message], result, message.cost)
 
 

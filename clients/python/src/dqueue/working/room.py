@@ -1,4 +1,4 @@
-"""Who has room for messages of a family, which nodes are asked for them, and which messages have arrived.
+"""Decides who has room for messages of a family, which nodes are asked for them, and which messages have arrived.
 
 This decides for `NodeConnections`, which waits and calls around it, in threads or in tasks of asyncio.
 """
@@ -11,7 +11,7 @@ SLOW = 0.25
 """Seconds after which a node that does not answer no longer keeps a caller's room from the other nodes."""
 
 LOOK_AGAIN = (0.0, 0.2, 1.0)
-"""Seconds between looks at the cluster after a change, because some nodes learn of it later, by gossip."""
+"""Seconds between checks of the cluster after a change, because some nodes learn of it later, by gossip."""
 
 
 class Room:

@@ -50,7 +50,7 @@ def _raise(error):
 
 
 def _throw_into_itself():
-    # What PyThreadState_SetAsyncExc does to a thread from outside, as time limits do it.
+    # PyThreadState_SetAsyncExc raises an exception in a thread from outside, as time limits do.
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(threading.get_ident()), ctypes.py_object(Odd))
     time.sleep(0.01)
 

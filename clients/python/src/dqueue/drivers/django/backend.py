@@ -77,7 +77,7 @@ class DqBackend(BaseTaskBackend):
         self.validate_task(task)
         id = uuid.uuid4().hex
         if task.queue_name != DEFAULT_TASK_QUEUE_NAME:
-            # get_result knows only the id, so it tells the queue.
+            # get_result knows only the id, so the id contains the queue.
             id = f"{id}:{task.queue_name}"
         result = TaskResult(
             task=task,
@@ -105,7 +105,8 @@ class DqBackend(BaseTaskBackend):
             # The worker counts the exceptions, and the server the lost workers.
             retries=-1,
             max_timeouts=self.lost_workers,
-            # It comes with the message, so it holds also if the queue was lost and is made anew by this command.
+            # The retention comes with the message, so it holds also if the queue was lost and is made anew by this
+            # command.
             retain=self._records["retain"],
         )
         signals.task_enqueued.send(type(self), task_result=result)
@@ -157,7 +158,7 @@ def errors(record: Record) -> list[Any]:
     except (TypeError, ValueError):
         if record.state not in ("dead", "cancelled"):
             return []
-        # It was cancelled, or rejected by something else than our worker.
+        # The task was cancelled, or rejected by something else than our worker.
         return [TaskError(exception_class_path="builtins.RuntimeError", traceback=record.error or record.reason or record.state)]
 
 

@@ -11,7 +11,7 @@ from dqueue.manual_queue import work
 
 
 def run_tasks(queue_name: str = DEFAULT_TASK_QUEUE_NAME, *, backend: str = DEFAULT_TASK_BACKEND_ALIAS) -> int:
-    """Runs the tasks of a queue that can be run now, and those that they enqueue, as `manage.py dq_worker` would.
+    """Runs the tasks of a queue that can be run now, and those that they enqueue, like `manage.py dq_worker`.
 
     They run in this thread. Returns how many there were. Raises AssertionError if there is no end of them.
     """

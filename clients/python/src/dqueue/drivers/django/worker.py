@@ -54,7 +54,7 @@ class TaskWorker:
                 worker_ids=[self.worker.consumer] * message.attempt,
             )
         except Exception as error:
-            # Without its function it cannot succeed. A redrive runs it, when the function is there.
+            # Without its function the task cannot succeed. A redrive runs it, when the function is there.
             raise Reject(_written(_described(error))) from error
         signals.task_started.send(type(self.backend), task_result=result)
         try:

@@ -1,4 +1,4 @@
-"""A channel: sends to the queues, fetches from them, and settles what was fetched."""
+"""A channel: sends to the queues, fetches from them, and settles the fetched messages."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +32,7 @@ week, where they can be looked at and redriven."""
 
 
 class Channel(FetchingChannel):
-    """A channel whose queues are those of the server."""
+    """A channel with the queues of the server."""
 
     QoS = QoS
 
@@ -118,7 +118,7 @@ class Channel(FetchingChannel):
             commands.append(("PEXPIRE", queue, self._expires[queue]))
         batch = kwargs.get("_publish_batch")
         if batch is not None:
-            # A batch is short, so what has made the queue once is enough.
+            # A batch is short, so it is enough to make the queue once.
             made = vars(batch).setdefault("queues_made", set())
             if queue not in made and self._is_lasting(queue):
                 self._call_creating(queue, [])
@@ -134,7 +134,9 @@ class Channel(FetchingChannel):
             self.call_all(commands)
 
     def _call_creating(self, queue: str, commands: list[tuple[Word, ...]]) -> None:
-        """Sends commands, and in front of them, in the same write, the one that makes the queue if it is not there."""
+        """Sends commands, and in front of them, in the same write, the command that makes the queue if it is not
+        there.
+        """
         with self.conn_or_acquire() as client, client.pipeline(transaction=False) as pipe:
             for words in (self._creating(queue), *commands):
                 pipe.execute_command(*words)
@@ -178,7 +180,9 @@ class Channel(FetchingChannel):
     # ---- settling
 
     def settle(self, what: str, tags: Iterable[Tag], send: Callable[[], object]) -> None:
-        """Sends what settles messages. Where the connection is lost, it is sent again over another one."""
+        """Sends the commands that settle messages. If the connection is lost, the commands are sent again over
+        another one.
+        """
         try:
             send()
         except (RedisError, OSError) as error:
@@ -242,7 +246,7 @@ class Channel(FetchingChannel):
             virtual.Channel._restore(self, message)
 
     def end_lease(self, tag: Tag) -> None:
-        """Gives a message back as that of a lost worker, which counts for MAXTIMEOUTS."""
+        """Gives a message back as if its worker were lost, so that it counts for MAXTIMEOUTS."""
         self.call("DQ.TOUCH", self.key(tag.queue), 1, tag.receipt)
 
     def touch(self, tags: Iterable[Tag]) -> None:
@@ -255,7 +259,7 @@ class Channel(FetchingChannel):
         )
 
     def keep_leases(self) -> None:
-        """Extends the leases of what is held, when it is time to."""
+        """Extends the leases of held messages, when that is due."""
         now = monotonic()
         if self._qos is None or now - self._touched_at < self.beat:
             return
@@ -281,7 +285,7 @@ class Channel(FetchingChannel):
             if "already exists" not in str(error):
                 raise
             if "queue_options" in self.connection.client.transport_options:
-                # What the program has set takes effect at its next start. The defaults are left to DQ.ALTER.
+                # The settings of the program take effect at its next start. The defaults are left to DQ.ALTER.
                 self.call("DQ.ALTER", *self._creating(queue)[1:])
         self._created.add(queue)
 
@@ -296,7 +300,7 @@ class Channel(FetchingChannel):
             self._queue_bind(exchange, *self.typeof(exchange).prepare_bind(queue, exchange, routing_key, arguments))
 
     def get_table(self, exchange: str) -> list[Any]:
-        """Returns the bindings of an exchange. Those of this connection that the server has lost are made again."""
+        """Returns the bindings of an exchange. Bindings of this connection that the server has lost are made again."""
         table: list[Any] = super().get_table(exchange)
         there = {(binding[0], binding[2]) for binding in table}
         for routing_key, pattern, queue in self.state.exchanges.get(exchange, {}).get("table", ()):

@@ -20,11 +20,11 @@ from dqueue.working.lastwords import LastWords
 
 
 class Untagged(ResponseError):
-    """Says that `global_keyprefix` is missing."""
+    """Reports that `global_keyprefix` is missing."""
 
 
 class Place:
-    """Where the keys are, as far as the transport knows. A transport and all of its connections share one.
+    """The place of the keys, as far as the transport knows. A transport and all of its connections share one.
 
     `prefix` is what all keys begin with.
     """
@@ -32,13 +32,13 @@ class Place:
     def __init__(self, prefix: str = "") -> None:
         self.prefix = prefix
         self.address: tuple[str, int] | None = None
-        """A node that another one has named. None: that of the URL."""
+        """A node that another node has named. None means the node of the URL."""
         self.is_known = False
         """Whether a node has been asked."""
 
 
 LAST = LastWords()
-"""What is left of the last words of this process. All of its connections share it."""
+"""The time that is left for the last commands of this process. All of its connections share it."""
 
 NONE = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
 
@@ -47,7 +47,7 @@ def is_stopping() -> bool:
     """Returns whether Celery has told its worker to stop."""
     state = sys.modules.get("celery.worker.state")
     told = None if state is None else state.should_stop
-    # It is the exit status, such as 0.
+    # `should_stop` is the exit status, such as 0.
     if told is None or told is False:
         return False
     LAST.begin()
@@ -55,7 +55,8 @@ def is_stopping() -> bool:
 
 
 class Hasty:
-    """Part of a connection. Where the worker is told to stop, it waits for a silent server no longer than LAST_WORDS.
+    """Part of a connection. If the worker is told to stop, the connection waits for a silent server no longer than
+    LAST_WORDS.
 
     Celery's warm shutdown says goodbye to the server in several commands, each of which waits for its reply for ever.
     """
@@ -65,7 +66,7 @@ class Hasty:
 
     @property
     def retry(self) -> Any:
-        """How redis-py repeats a command. Between its tries it sleeps for seconds."""
+        """The retry by which redis-py repeats a command. Between its tries it sleeps for seconds."""
         return NONE if is_stopping() else self._retry
 
     @retry.setter
@@ -97,7 +98,7 @@ class Hasty:
 
 
 class Following(Hasty):
-    """Part of a connection. Where a node says that the keys are elsewhere, the connection is made anew there.
+    """Part of a connection. If a node says that the keys are elsewhere, the connection is made again to that place.
 
     All keys of a transport lie in one hash slot (`global_keyprefix`), so one node has all of them. The first connection
     asks for it. If it changes later, the command that was refused has not been done, and the error is that of a lost
@@ -119,9 +120,9 @@ class Following(Hasty):
         return self._sock is not None
 
     def connect(self) -> None:
-        """Connects to the node that was named last, and if that is gone, to the one of the URL."""
+        """Connects to the node that was named last, or if it is gone, to the node of the URL."""
         if self._is_open and self._place.address not in (None, (self.host, self.port)):
-            # It was made before the keys have moved.
+            # The connection was made before the keys have moved.
             self.disconnect()
         if self._is_open:
             super().connect()
@@ -166,7 +167,7 @@ class Following(Hasty):
             self._place.address = (error.host or self.host, error.port)
             raise self._gone(error) from error
         except (AskError, ClusterDownError, TryAgainError) as error:
-            # The slot is on its way, or the cluster elects: a moment later there is one node again that has the keys.
+            # The slot is moving, or the cluster elects a primary: a moment later one node has the keys again.
             raise self._gone(error) from error
 
     def _gone(self, error: Exception) -> ConnectionError:

@@ -41,7 +41,7 @@ class FetchingChannel(Older):
         # Whether a delivery of the last reply has not been handed on yet.
         self._is_delivering = False
         self._closing = False
-        # The pool that the channel had when it was closed, and whether its connection was lost then.
+        # The pool that the channel had when it was closed, and whether its connection was lost.
         self._last_pool: Any = None
         self._last_grace = 0
         self.is_lost = False
@@ -51,7 +51,7 @@ class FetchingChannel(Older):
 
     def _fetch_options(self, count: int, no_ack: bool, token: str) -> list[Word]:
         options: list[Word] = ["COUNT", count, "CONSUMER", self._consumer or f"{consumer_name()}:{self.channel_id}"]
-        # Without ack_emulation kombu acks nothing.
+        # Without ack_emulation kombu does not ack.
         if no_ack or not self.ack_emulation:
             return [*options, "NOACK"]
         options += ["LEASE", self.lease]
@@ -60,7 +60,7 @@ class FetchingChannel(Older):
     def _brpop_start(self, timeout: float | None = None) -> None:
         """Sends the blocking fetch. The name is that of the Redis transport, whose event loop calls it."""
         self._loop_thread = get_ident()
-        # Acks that wait take the fetch along.
+        # The waiting acks are sent with the fetch.
         if self._end_of_wait is None:
             self._fetch(timeout, self._room())
 
@@ -71,12 +71,12 @@ class FetchingChannel(Older):
             return False
         in_loop = self.connection.in_event_loop
         seconds = self.brpop_timeout if timeout is None else timeout
-        # Without an event loop nothing but the end of the fetch gives time for a heartbeat.
+        # Without an event loop only the end of the fetch leaves time for a heartbeat.
         block = int(seconds * 1000) if in_loop else min(int(seconds * 1000), self.lease // 3 or 1)
-        # drain_events delivers one message a call, an event loop all that there is room for.
+        # drain_events delivers one message a call, an event loop as many as there is room for.
         count = room // len(queues) if in_loop else 1
         no_ack = set(self._no_ack.values()).issuperset(queues)
-        # Where the last reply was lost, the same token gets the same messages.
+        # If the last reply was lost, the same token gets the same messages.
         if self._token is None:
             self._consumer, self._token = take_unread(self._place(queues)) or (None, uuid4().hex)
         options = [*self._fetch_options(max(count, 1), no_ack, self._token), "BLOCK", block]
@@ -94,7 +94,7 @@ class FetchingChannel(Older):
         return True
 
     def _ack_command(self, tags: list[Tag]) -> tuple[Word, ...]:
-        """Returns the command that acks these messages of one queue."""
+        """Returns the command that acks messages of one queue."""
         return ("DQ.ACK", self.key(tags[0].queue), *(tag.receipt for tag in tags))
 
     def ack_soon(self, tag: Tag, room: int, window: int) -> bool:
@@ -138,7 +138,7 @@ class FetchingChannel(Older):
         self.settle("DQ.ACK", acks, lambda: self.ack_all(acks))
 
     def _ack_again(self) -> None:
-        """Sends acks again whose replies nobody will read. It does no harm twice."""
+        """Repeats acks whose replies will not be read. It does no harm twice."""
         acks, self._riding = self._riding, []
         if acks:
             self.settle("DQ.ACK", acks, lambda: self.ack_all(acks))
@@ -147,12 +147,12 @@ class FetchingChannel(Older):
         if self._in_poll or self._is_delivering or self._closing:
             return False
         connection = getattr(self.client, "connection", None)
-        # The event loop must know the connection, and it forgets one that has ended.
+        # The connection must be registered with the event loop, which drops a connection that has ended.
         known = self.connection.cycle._chan_to_sock
         return getattr(connection, "_sock", None) is not None and (self, self.client, "BRPOP") in known
 
     def _place(self, queues: Iterable[str]) -> tuple[Any, ...]:
-        """Returns what identifies the queues of this channel."""
+        """Returns a value that identifies the queues of this channel."""
         client = self.connection.client
         place = (client.hostname, client.port, client.virtual_host, tuple(client.alt or ()))
         return (*place, frozenset(map(self.key, queues)))
@@ -164,7 +164,7 @@ class FetchingChannel(Older):
             if self.is_lost:
                 self._leave_fetch()
                 if self._qos is not None:
-                    # What follows may fail while there is no server.
+                    # The following commands may fail while there is no server.
                     self._qos.restore_unacked_once()
             if not self._in_poll:
                 self._ack_again()
@@ -191,8 +191,8 @@ class FetchingChannel(Older):
     def pool(self) -> Any:
         """The pool for all commands but the blocking fetch.
 
-        Celery closes a channel whose connection was lost, and its tasks run on. What they acknowledge afterwards goes over
-        a new connection, because the server takes a receipt from any.
+        Celery closes a channel whose connection was lost, and its tasks run on. Later acks of its messages are sent
+        over a new connection, because the server accepts a receipt from any.
         """
         if self.connection is not None and self.connection.client is not None:
             self._last_pool = super().pool
@@ -201,7 +201,7 @@ class FetchingChannel(Older):
         return self._last_pool
 
     def _room(self) -> int:
-        # worker_disable_prefetch replaces this method, and then one message at a time is asked for.
+        # worker_disable_prefetch replaces this method, and then the channel asks for one message at a time.
         if "can_consume" in vars(self.qos):
             return 1
         room = self.qos.can_consume_max_estimate()
@@ -212,8 +212,8 @@ class FetchingChannel(Older):
         riding, self._riding = self._riding, []
         if riding:
             self._read(lambda: self._read_acks(riding))
-            # The replies of acks come at once, that of the fetch when there is a message. Only a channel that is closed
-            # waits for it.
+            # The replies to acks come at once, and the reply to the fetch when there is a message. Only a channel that
+            # is closed waits for it.
             if not self._closing and not self._in_poll.can_read(timeout=0):
                 return False
         try:

@@ -1,4 +1,4 @@
-"""The messages of lost connections whose tasks run on: their leases, and how they are settled in the end.
+"""The messages of lost connections whose tasks run on: it keeps their leases, and settles them in the end.
 
 Celery closes a channel whose connection was lost, makes another one, and lets its tasks run to their end. Here the closed
 channel gives back only what nobody works on. The messages of tasks that run are kept: a thread renews their leases, and
@@ -27,7 +27,7 @@ from dqueue.working.lastwords import LAST_WORDS
 logger = get_logger("dqueue.kombu")
 
 LOOK = 0.1
-"""Seconds between two looks at what is kept."""
+"""Seconds between two checks of the kept messages."""
 
 COLLECT = 60.0
 """Seconds between two searches for messages that nobody can reach any more."""
@@ -40,12 +40,12 @@ class Kept:
     channel: Any
     message: weakref.ref[Any]
     payload: str | None
-    """The message as it is given back."""
+    """The message in the form in which it is given back."""
 
 
 @dataclass(slots=True)
 class Unsent:
-    """A command that could not be sent, and until when it is of use."""
+    """A command that could not be sent, and the time until which it is useful."""
 
     send: Callable[[], object]
     what: str
@@ -53,7 +53,7 @@ class Unsent:
 
 
 class Keeper:
-    """What the lost channels of this process hold. Its thread runs only while there is something to do."""
+    """The messages that the lost channels of this process hold. Its thread runs only while there is something to do."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -68,7 +68,7 @@ class Keeper:
         return len(self._kept) + len(self._unsent)
 
     def keep(self, channel: Any, messages: dict[Tag, Any]) -> None:
-        """Takes the messages of a channel that is being closed. Those that nobody else refers to are given back.
+        """Takes the messages of a channel that is being closed. Messages that no other object refers to are given back.
 
         It empties `messages`.
         """
@@ -92,7 +92,7 @@ class Keeper:
             self._kept.pop(tag, None)
 
     def send_later(self, what: str, lease: int, send: Callable[[], object]) -> None:
-        """Repeats a command that did not get through until the lease (ms) of its messages is over."""
+        """Repeats a command that did not reach the server until the lease (ms) of its messages is over."""
         with self._lock:
             self._unsent.append(Unsent(send, what, time.monotonic() + lease / 1000))
         self._start()
@@ -123,7 +123,7 @@ class Keeper:
         while self._goes_on():
             now = time.monotonic()
             if now - collected_at >= COLLECT:
-                # A request that was dropped may be part of a cycle.
+                # A dropped request may be part of a cycle.
                 gc.collect()
                 collected_at = now
             self._give_back_dropped()
@@ -184,7 +184,7 @@ class Keeper:
 
 
 def _may_pass(error: Exception) -> bool:
-    """Tells whether a command may succeed later.
+    """Returns whether a command may succeed later.
 
     Celery closes the connections of a lost channel, also that over which the keeper is reading. redis-py raises ValueError
     or AttributeError then, and such an error must end neither the keeper nor the command.

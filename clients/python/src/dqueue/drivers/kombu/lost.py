@@ -11,7 +11,7 @@ from typing import Any
 from dqueue.drivers.kombu.messages import Tag
 
 ENDS = {"WorkerLostError", "SystemExit", "KeyboardInterrupt"}
-"""What Celery calls the failure of a task whose process has ended."""
+"""The name that Celery gives to the failure of a task whose process has ended."""
 
 
 def mark_lost_tasks() -> None:

@@ -1,4 +1,4 @@
-"""Messages of kombu as messages of dq: options of DQ.SEND, and what is changed when one is delivered."""
+"""Messages of kombu as messages of dq: options of DQ.SEND, and the changes at a delivery."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -104,7 +104,7 @@ def _eta(headers: dict[str, Any]) -> int | None:
         aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return max(0, ceil(aware.timestamp() * 1000))
     except (OverflowError, ValueError):
-        # The worker reports it, when it gets the task.
+        # The worker reports the error, when it gets the task.
         return None
 
 
@@ -128,7 +128,7 @@ def _mark_redelivered(payload: dict[str, Any]) -> None:
 
 
 def redelivered(message: Any, tag: Tag) -> str | None:
-    """Returns the payload with the mark, or None where there is nothing to mark. The message stays as it is."""
+    """Returns the payload with the mark, or None if there is nothing to mark. The message stays as it is."""
     raw = getattr(message, "_raw", None)
     if raw is None:
         return None
@@ -141,7 +141,7 @@ def redelivered(message: Any, tag: Tag) -> str | None:
         _mark_redelivered(copy)
         payload: str = dumps(copy)
     except Exception:
-        # Whatever a callback has done to it: it goes back as it was.
+        # The message is given back unchanged, even if a callback has changed it.
         logger.warning("%s of queue %s cannot be marked as redelivered", tag.id, tag.queue, exc_info=True)
         return None
     return payload

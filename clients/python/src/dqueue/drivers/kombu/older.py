@@ -1,5 +1,5 @@
-"""What kombu's Redis transport has had since 5.7, for kombu 5.4 to 5.6: queues that expire (x-expires), and an event loop
-that goes on after a lost connection."""
+"""Features of kombu's Redis transport since 5.7, for kombu 5.4 to 5.6: queues that expire (x-expires), and an event
+loop that goes on after a lost connection."""
 
 import sys
 from typing import Any
@@ -23,7 +23,7 @@ class Older(kombu_redis.Channel):
         super().__init__(*args, **kwargs)
 
     if IS_OLDER:
-        # The bindings of queues that do not expire are not kept apart.
+        # The bindings of queues that do not expire are not stored separately.
         keyprefix_binding_permanent = kombu_redis.Channel.keyprefix_queue
 
         def _new_queue(self, queue: str, auto_delete: bool = False, **kwargs: Any) -> None:
@@ -42,10 +42,10 @@ class Older(kombu_redis.Channel):
             return prepared
 
         def maybe_refresh_binding_expiry(self) -> None:
-            """Their bindings do not expire."""
+            """The bindings of queues of dq do not expire."""
 
         def _flush_brpop_reauth(self) -> None:
-            """They do not log in anew while they wait."""
+            """The connections of dq do not log in anew while they wait."""
 
 
 def forgets_running_tasks() -> bool:
@@ -55,7 +55,7 @@ def forgets_running_tasks() -> bool:
 
 
 def forget_lost_connections(cycle: kombu_redis.MultiChannelPoller, loop: Any) -> None:
-    """Makes the event loop forget a connection that has ended, and nothing else.
+    """Makes the event loop forget a connection that has ended, and keep all others.
 
     Before 5.7 it would stop polling for all connections, and hear nothing of the one that is made anew.
     """

@@ -18,7 +18,7 @@ class QoS(virtual.QoS):
         super().ack(delivery_tag)
 
     def _room_after_ack(self) -> int:
-        """Returns for how many messages there is room after one more ack. 0 where nothing limits them.
+        """Returns the number of messages for which there is room after one more ack. 0 where nothing limits them.
 
         Without a limit a fetch is always on its way. worker_disable_prefetch replaces can_consume and decides itself.
         """

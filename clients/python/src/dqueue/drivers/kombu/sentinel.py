@@ -13,11 +13,11 @@ class HastyConnection(Hasty, kombu_redis.SentinelChannel.connection_class):
 
 
 class HastySSLConnection(Hasty, kombu_redis.SentinelChannel.connection_class_ssl):
-    """The same over TLS."""
+    """A connection like the one above, over TLS."""
 
 
 class SentinelChannel(Channel, kombu_redis.SentinelChannel):
-    """A channel of dq whose connections are those of kombu's Sentinel transport."""
+    """A channel of dq with the connections of kombu's Sentinel transport."""
 
     connection_class = HastyConnection
     connection_class_ssl = HastySSLConnection

@@ -23,14 +23,14 @@ class Poller(kombu_redis.MultiChannelPoller):
         return super().get(callback, timeout)
 
     def maybe_restore_messages(self) -> None:
-        """The server gives back what a lost worker held."""
+        """The server itself makes the messages of a lost worker available again."""
 
     def keep_leases(self) -> None:
         for channel in [*self._channels]:
             try:
                 channel.keep_leases()
                 if IS_OLDER:
-                    # kombu's own loop does so since 5.7.
+                    # kombu's own loop does this since 5.7.
                     channel.maybe_refresh_binding_expiry()
             except (*channel.connection_errors, ValueError):
                 # ValueError: a worker that stops has closed the connection in another thread.
@@ -42,7 +42,8 @@ class Transport(kombu_redis.Transport):
 
     Channel = Channel
     driver_name = "dq"
-    # Mingle, gossip, fan-out of events and worker_disable_prefetch look for the driver_type "redis", which is inherited.
+    # Mingle, gossip, fan-out of events and worker_disable_prefetch depend on the driver_type "redis", which is
+    # inherited.
 
     in_event_loop = False
     loop: Any = None
@@ -60,7 +61,7 @@ class Transport(kombu_redis.Transport):
         self.in_event_loop = True
         mark_lost_tasks()
         self.loop = loop
-        # The timer of the Redis transport would look for messages to restore. This one sends the heartbeats.
+        # The timer of the Redis transport would search for messages to restore. This one sends the heartbeats.
         if IS_OLDER:
             forget_lost_connections(self.cycle, loop)
         else:
