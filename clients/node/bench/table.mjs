@@ -1,4 +1,4 @@
-/** Prints the medians of a run as a table of Markdown, with what was asked for. */
+/** Prints the medians of a run as a table of Markdown, with the options of the run. */
 
 import { readFileSync } from 'node:fs';
 

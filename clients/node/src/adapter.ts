@@ -1,4 +1,4 @@
-/** What an adapter makes of a client of a library: ioredis.ts and noderedis.ts are two. */
+/** The interface that an adapter offers for a client of a library: ioredis.ts and noderedis.ts are two adapters. */
 
 import { unless } from './bounds.js';
 import type { Word } from './words.js';
@@ -18,15 +18,20 @@ export interface Link {
 
 /** A primary of the cluster, or the one server. */
 export interface ServerNode {
-  /** What tells it from other nodes. */
+  /** The name that tells this node from others. */
   readonly name: string;
-  /** Makes a connection of one's own to it. If the signal is aborted first, it throws, and leaves no connection open. */
+  /**
+   * Makes a separate connection to the node. If the signal is aborted first, it throws, and leaves no connection open.
+   */
   link(signal: AbortSignal): Promise<Link>;
 }
 
-/** What an adapter makes of a client. Errors are those of the library. */
+/** The interface that an adapter offers for a client. Errors are those of the library. */
 export interface Server {
-  /** What the client puts before each key: `keyPrefix` of ioredis. It does so only for commands that it knows. */
+  /**
+   * The prefix that the client puts before each key: `keyPrefix` of ioredis. It does so only for commands that it
+   * knows.
+   */
   readonly prefix: string;
   /** Sends a command over the client's own connection, in a cluster to the node of `key`. */
   send(words: readonly Word[], key: string): Promise<unknown>;

@@ -1,4 +1,4 @@
-/** How a queue sends and settles: by replies alone, or with a confirmation (durable.ts). */
+/** The way in which a queue sends and settles: by replies alone, or with a confirmation (durable.ts). */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -7,7 +7,7 @@ import { call } from './connection.js';
 import { isTransient, pauses } from './errors.js';
 import type { Word } from './words.js';
 
-/** Runs commands that change a queue. Words are whole commands. */
+/** Runs commands that change a queue. The words of each are a whole command. */
 export interface Changing {
   /** Runs a command once. */
   call(words: readonly Word[]): Promise<unknown>;
@@ -18,7 +18,7 @@ export interface Changing {
   close(): void;
 }
 
-/** Runs a function, and repeats it after errors of which `again` says so, for `patience` ms. */
+/** Runs a function, and repeats it after errors for which `again` returns true, for `patience` ms. */
 export async function insist(patience: number, again: (error: unknown) => boolean, run: () => Promise<unknown>): Promise<unknown> {
   const end = performance.now() + patience;
   for (const pause of pauses()) {

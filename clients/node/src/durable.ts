@@ -1,4 +1,4 @@
-/** What a queue with `durable` does: it has commands confirmed, by WAITAOF or WAIT in the same pipeline. */
+/** The confirmation of commands for a queue with `durable`, by WAITAOF or WAIT in the same pipeline. */
 
 import { type Changing, insist } from './changing.js';
 import type { Server, ServerNode } from './adapter.js';
@@ -7,13 +7,16 @@ import { CommandError, isTransient, NotConfirmedError } from './errors.js';
 import { list } from './replies.js';
 import type { Word } from './words.js';
 
-/** How what is sent and settled is confirmed. The default: the log of the server is synced to its disk (WAITAOF). */
+/**
+ * The way in which sent and settled messages are confirmed. The default: the log of the server is synced to its disk
+ * (WAITAOF).
+ */
 export interface DurableOptions {
   /** How many replicas must have it too, in their logs, synced. The default is 0. */
   replicas?: number;
   /**
-   * It is enough that the replicas have it in memory, and nothing needs to be synced: WAIT, which all servers have.
-   * WAITAOF needs Redis 7.2 or Valkey.
+   * Whether it is enough that the replicas have the command in memory, and nothing needs to be synced: WAIT, which all
+   * servers have. WAITAOF needs Redis 7.2 or Valkey.
    */
   inMemory?: boolean;
   /** Milliseconds that one confirmation may take. The default is 5,000. */
@@ -27,7 +30,7 @@ interface Job {
   reject: (error: Error) => void;
 }
 
-/** What waits for a node, and how many connections are under way to it. */
+/** The waiting calls for a node, and the number of connections that are being made to it. */
 interface Place {
   line: Job[];
   idle: Connection[];
@@ -36,10 +39,10 @@ interface Place {
 
 /** Connections to a node. While one waits for a confirmation, what comes meanwhile goes together over another one. */
 const CONNECTIONS = 2;
-/** As many commands go together. */
+/** At most this many commands go together. */
 const TOGETHER = 1000;
 
-/** Has the commands of a queue confirmed. Those that are asked for at the same time share one confirmation. */
+/** Has the commands of a queue confirmed. Commands of the same time share one confirmation. */
 export class Durably implements Changing {
   readonly #places = new Map<string, Place>();
   readonly #replicas: number;
@@ -118,10 +121,10 @@ export class Durably implements Changing {
     return riding;
   }
 
-  /** Runs what stands in line, as much as there is at a time, until nothing does. */
+  /** Runs the waiting commands, many at a time, until none waits. */
   async #carry(node: ServerNode, place: Place): Promise<void> {
     place.underWay++;
-    // What is asked for in the same turn of the event loop goes together.
+    // Requests of the same turn of the event loop go together.
     await Promise.resolve();
     let connection = place.idle.pop();
     while (place.line.length) {
@@ -151,7 +154,7 @@ export class Durably implements Changing {
     }
   }
 
-  /** Returns what is missing in a confirmation, if anything is. */
+  /** Returns the missing part of a confirmation, if there is one. */
   #missing(reply: unknown, confirmation: unknown): NotConfirmedError | undefined {
     if (confirmation instanceof CommandError) {
       const hint = confirmation.message.includes('unknown command')

@@ -1,4 +1,4 @@
-/** Errors that this package throws, and those that handlers throw to say what becomes of a message. */
+/** Errors that this package throws, and those that handlers throw to decide the outcome of a message. */
 
 import { messageOf } from './thrown.js';
 
@@ -37,7 +37,7 @@ export class ConnectionError extends Error {
  */
 export class NotConfirmedError extends Error {
   override name = 'NotConfirmedError';
-  /** What the server has replied to the command. */
+  /** The reply of the server to the command. */
   reply: unknown;
   /** The id of the message, of `send`. It may be sent again with this id. */
   id: string | undefined;

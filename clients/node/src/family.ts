@@ -13,7 +13,7 @@ import type { Payload, QueueOptions, SendOneOptions } from './words.js';
 
 /** DQ.NINFO, added up over the nodes. The figures of lateness are those of the worst node. */
 export interface FamilyInfo extends Counts {
-  /** How many queues there are. A partition that was never sent to has none. */
+  /** The number of queues. A partition that was never sent to has none. */
   queues: number;
   oldestReadyAge: number | null;
   latenessP50: number;
@@ -23,7 +23,7 @@ export interface FamilyInfo extends Counts {
   blockedClients: number;
 }
 
-/** What a Family may be told. */
+/** The settings of a Family. */
 export interface FamilySettings extends QueueSettings {
   /** Half of the number of partitions, while the family grows: messages of groups that have some in their old queue go there. */
   grownFrom?: number;
@@ -50,7 +50,7 @@ export class Family<J extends Jobs = Jobs> {
     private readonly settings: FamilySettings = {},
   ) {
     if (!name || /[{}]/.test(name)) throw new RangeError(`a family must have a name without braces, not ${JSON.stringify(name)}`);
-    // Throws if it is not a power of two.
+    // Throws if the number is not a power of two.
     tags(partitions);
     this.server = serverOf(client);
     this.name = this.server.prefix + name;
@@ -84,7 +84,7 @@ export class Family<J extends Jobs = Jobs> {
     await Promise.all(this.queues().map((queue) => queue.ensure(options)));
   }
 
-  /** DQ.SEND to the queue of its group, or of its id if it has no group. As `Queue.send`. */
+  /** DQ.SEND to the queue of its group, or of its id if it has no group. It works like `Queue.send`. */
   async send(payload: Payload, options: SendOneOptions = {}): Promise<string | null> {
     const { group } = options;
     const id = options.id ?? randomUUID();
@@ -103,12 +103,12 @@ export class Family<J extends Jobs = Jobs> {
     return sent === null && options.id == null && !options.ifGroup ? id : sent;
   }
 
-  /** Sends data as JSON, with a type. As `Queue.add`. */
+  /** Sends data as JSON, with a type. It works like `Queue.add`. */
   add<K extends keyof J & string>(type: K, data: J[K], options: Omit<SendOneOptions, 'type'> = {}): Promise<string | null> {
     return this.send(JSON.stringify(data), { ...options, type });
   }
 
-  /** DQ.NINFO of each node, added up. */
+  /** The sum of DQ.NINFO over all nodes. */
   async info(): Promise<FamilyInfo> {
     const nodes = await this.server.nodes();
     const replies = await Promise.all(nodes.map((node) => this.#waiting.call(node, ['DQ.NINFO', this.name], 0)));

@@ -1,5 +1,6 @@
 /**
- * How a worker fetches the messages of a family: one connection to each primary, and one waiting NFETCH on it.
+ * The way in which a worker fetches the messages of a family: one connection to each primary, and one waiting NFETCH on
+ * it.
  *
  * A worker with room for one message that waits at six nodes may get six. It gives back those that it has no room for,
  * which counts no attempt, and does not ask again before there is room.
@@ -26,7 +27,7 @@ export async function fetchFromFamily<J extends Jobs>(family: Family<J>, crew: C
   await nodes.look();
   while (!crew.stopping.aborted) {
     await nodes.change();
-    // Now, and once more when all nodes know of the change.
+    // The nodes are asked now, and once more when all of them know of the change.
     await nodes.look();
     await pauseFor(GOSSIP, crew);
     await nodes.look();
@@ -34,7 +35,7 @@ export async function fetchFromFamily<J extends Jobs>(family: Family<J>, crew: C
   await nodes.finish();
 }
 
-/** The nodes that there are, each with its loop. */
+/** The present nodes, each with its loop. */
 class Nodes {
   readonly #loops = new Map<string, Promise<void>>();
   #known = new Set<string>();
@@ -59,7 +60,7 @@ class Nodes {
     return this.#known.has(node.name);
   }
 
-  /** Says that slots may have moved. */
+  /** Notes that slots may have moved. */
   changed(): void {
     this.#changed();
   }
@@ -116,8 +117,8 @@ async function fetchFromNode(family: string, node: ServerNode, nodes: Nodes, cre
   for (const signal of [crew.cut, crew.end]) signal.addEventListener('abort', close, { once: true });
 
   /**
-   * Sends the same words until there is a reply, and once more without a wait if the worker stops: what a lost reply has
-   * leased must be given back. Returns undefined if the node is gone or does not answer then.
+   * Repeats a command until there is a reply, and once more without a wait if the worker stops: messages that a lost
+   * reply has leased must be given back. Returns undefined if the node is gone or does not answer then.
    */
   async function insist(words: string[], block: number): Promise<unknown> {
     for (const pause of pauses()) {
@@ -143,7 +144,7 @@ async function fetchFromNode(family: string, node: ServerNode, nodes: Nodes, cre
       await turn();
       const { room } = handling;
       if (crew.stopping.aborted || room === 0) continue;
-      // Where the last reply was full there is probably more, and no other node need be asked for this room.
+      // A node whose last reply was full has probably more, and no other node need be asked for this room.
       const count = Math.min(hot ? room : Math.max(1, Math.floor(room / nodes.count)), MOST);
       const release = hot ? handling.reserve(count) : () => {};
       let reply: unknown;

@@ -13,7 +13,7 @@ import { list } from './replies.js';
 import type { Done, Settling } from './settling.js';
 import type { Word } from './words.js';
 
-/** What the loops of a worker share. */
+/** The state that the loops of a worker share. */
 export interface Crew {
   readonly server: Server;
   readonly handling: Handling;
@@ -60,8 +60,8 @@ export async function fetchFromQueue(queue: string, crew: Crew): Promise<void> {
   }
 
   /**
-   * Sends the same words until there is a reply. Their token makes it the reply that was lost. A worker that stops does so
-   * once more without a wait: what a lost reply has leased must be given back.
+   * Repeats a command until there is a reply. The token of the command makes this the lost reply. A worker that stops does so
+   * once more without a wait: messages that a lost reply has leased must be given back.
    */
   async function insist(words: Word[], block: number): Promise<unknown> {
     for (const pause of pauses()) {

@@ -1,4 +1,4 @@
-/** What follows from a message that is done. */
+/** The messages and signals that follow from a message that is done. */
 
 import type { Payload, SendOneOptions, Word } from './words.js';
 import { options, word } from './words.js';
@@ -31,7 +31,10 @@ export class Follow {
   }
 }
 
-/** Returns them as words of DQ.ACKSEND of the queue `key`. `prefix` is what the client puts before each key. */
+/**
+ * Returns the messages and signals as words of DQ.ACKSEND of the queue `key`. `prefix` is what the client puts before
+ * each key.
+ */
 export function followingWords(following: readonly (Next | Signal)[], key: string, prefix: string): Word[] {
   return following.flatMap((one): Word[] => {
     const dest = one.to === undefined ? key : prefix + one.to;

@@ -1,4 +1,4 @@
-/** The messages that a worker is handling: their handlers, their leases, and what becomes of them. */
+/** The messages that a worker is handling: their handlers, their leases, and their outcomes. */
 
 import { Reject } from './errors.js';
 import type { Message } from './message.js';
@@ -12,27 +12,27 @@ import { callFor, type Caller } from './stray.js';
 import { asOutcome, verdict } from './verdict.js';
 import { options } from './words.js';
 
-/** What a handler is given beside the message. */
+/** The object that a handler gets beside the message. */
 export interface Context {
   /** Aborted when the lease is lost, the time limit is over, or the worker stops and `grace` is over. */
   readonly signal: AbortSignal;
   /** Keeps a text with the message for its next attempt, and renews its lease. Returns whether the lease was on. */
   note(text: string): Promise<boolean>;
-  /** Says what the message has really taken of its limits. It is acked with that, but not if a Follow is returned. */
+  /** Sets the real cost of the message for its limits. It is acked with that, but not if a Follow is returned. */
   cost(cost: number): void;
 }
 
-/** What a worker tells of its messages. */
+/** The reports of a worker about its messages. */
 export interface Reports {
   done(message: Message, result: unknown): void;
   failed(message: Message, error: unknown): void;
   lost(message: Message): void;
   warning(error: Error): void;
-  /** A handler that has ended has let go of an error. */
+  /** Reports an error that escaped from a handler after its end. */
   stray(error: unknown): void;
 }
 
-/** Times of a worker in ms, how many messages it handles at a time, and how many workers one of them may kill. */
+/** Times of a worker in ms, how many messages it handles at a time, and how many workers one message may kill. */
 export interface Limits {
   readonly concurrency: number;
   readonly lease: number;
@@ -46,7 +46,7 @@ class Running implements Context {
   readonly since = performance.now();
   abortedAt = Infinity;
   call: Call | undefined;
-  /** What the handler has booked. */
+  /** The cost that the handler has booked. */
   booked: number | undefined;
   #abort: AbortController | undefined;
   #reason: Error | undefined;
@@ -56,7 +56,7 @@ class Running implements Context {
     private readonly keep: (text: string) => Promise<boolean>,
   ) {}
 
-  /** Made when it is asked for, because making it costs more than the rest of a short handler. */
+  /** The signal is only made when it is used, because making it costs more than the rest of a short handler. */
   get signal(): AbortSignal {
     if (!this.#abort) {
       this.#abort = new AbortController();
@@ -65,7 +65,7 @@ class Running implements Context {
     return this.#abort.signal;
   }
 
-  /** Bound, so that a handler may take it out of the context. */
+  /** The function is bound, so that a handler may take it out of the context. */
   readonly note = (text: string): Promise<boolean> => this.keep(text);
 
   readonly cost = (cost: number): void => {
@@ -86,8 +86,8 @@ class Running implements Context {
 }
 
 /**
- * Whose errors are those of a handler. What the handler has left behind, such as a connection in a pool, keeps it for as
- * long as it lives, so it lets go of the message.
+ * The caller to which the errors of a handler belong. Objects that the handler has left behind, such as a connection in
+ * a pool, keep this object while they live, so it drops its message.
  */
 class Call implements Caller {
   running: Running | undefined;
@@ -171,7 +171,7 @@ export class Handling {
 
   #ended: () => void = () => {};
 
-  /** Ends the handling of all messages, whose handlers are told. Returns them. */
+  /** Ends the handling of all messages, and aborts their signals. Returns them. */
   abandon(): Message[] {
     const left = [...this.#running.values()];
     this.#running.clear();
@@ -188,7 +188,7 @@ export class Handling {
     const due: Running[] = [];
     for (const one of this.#running.values()) {
       if (one.aborted) {
-        // A handler that does not heed its signal may never end. Its place is for others then.
+        // A handler that ignores its signal may never end. Its place is for others then.
         if (now - one.abortedAt >= this.limits.grace) this.#leave(one);
       } else if (now - one.since < (this.limits.timeLimit ?? Infinity)) due.push(one);
       else one.abort('the time limit is over');
@@ -200,7 +200,7 @@ export class Handling {
     try {
       if ((await this.#renew(queue, all)) === all.length) return;
       for (const one of all) {
-        // A message that was finished in the meantime has no lease, either.
+        // A message that was finished in the meantime has no lease any more.
         if ((await this.#renew(queue, [one])) === 0 && this.#running.has(one.message)) {
           one.abort('the lease is lost');
           this.reports.lost(one.message);
@@ -279,7 +279,7 @@ export class Handling {
     return aborted || !this.#running.has(message);
   }
 
-  /** All in line look for themselves: the first may wait at the server without keeping the room. */
+  /** All waiting loops check for themselves: the first may wait at the server without using the room. */
   #wake(): void {
     if (this.room > 0) for (const resolve of this.#line.splice(0)) resolve();
   }

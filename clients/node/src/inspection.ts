@@ -4,7 +4,7 @@ import type { Batch, Child, Consumer, Explanation, Group, Info, Limit, Record, S
 import { list, maybeShaped, maybeText, shaped, text } from './replies.js';
 import { type Conditions, options, type State, type Word } from './words.js';
 
-/** How a message has ended: its state, and its result or error. */
+/** The end of a message: its state, and its result or error. */
 export interface Ended {
   state: 'finished' | 'dead' | 'cancelled';
   result: string | null;
@@ -58,7 +58,7 @@ export abstract class Inspection {
     return changed;
   }
 
-  /** DQ.PEEK: what a fetch would return next. */
+  /** DQ.PEEK: the messages that a fetch would return next. */
   async peek(count = 1): Promise<Record[]> {
     return list(await this.call('PEEK', ['COUNT', String(count)])).map((one) => shaped<Record>(one));
   }
@@ -83,7 +83,7 @@ export abstract class Inspection {
     return this.#pages<Batch>('BATCHES', [], options(given));
   }
 
-  /** DQ.CHILDREN: goes over the children of a message, and what has become of them. */
+  /** DQ.CHILDREN: goes over the children of a message, and their states. */
   children(id: string, given: { count?: number } = {}): AsyncGenerator<Child> {
     return this.#pages<Child>('CHILDREN', [id], options(given));
   }

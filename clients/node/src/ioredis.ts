@@ -16,7 +16,7 @@ interface Redis {
   options: { host?: string; port?: number; keyPrefix?: string };
 }
 
-/** What is needed of `Cluster` of ioredis. */
+/** The methods of `Cluster` of ioredis that are needed. */
 interface Cluster {
   isCluster: true;
   status: string;
@@ -36,7 +36,7 @@ export function ioredisServer(client: Redis | Cluster): Server {
   return 'isCluster' in client && client.isCluster ? new ClusterServer(client) : new SingleServer(client as Redis);
 }
 
-/** A connection of one's own ends when it is lost, and repeats nothing. The caller knows what may be repeated. */
+/** A separate connection ends when it is lost, and repeats nothing. The caller knows what may be repeated. */
 const OWN = {
   lazyConnect: true,
   // A silent server does not end its side. The socket would keep the process alive for longer.
@@ -51,7 +51,7 @@ const OWN = {
 
 async function linkTo(redis: Redis, signal: AbortSignal): Promise<Link> {
   const own = redis.duplicate(OWN);
-  // The error of the command says the same. Without a listener, ioredis prints it.
+  // The error of the command has the same reason. Without a listener, ioredis prints it.
   own.on('error', () => {});
   await connected(() => own.connect(), () => own.disconnect(), signal);
   return {
@@ -101,7 +101,7 @@ class ClusterServer implements Server {
       try {
         return await owner.callBuffer(command!, words);
       } catch (error) {
-        // Nothing was done. The cluster's own routing follows the redirection, and learns from it.
+        // The command was not done. The cluster's own routing follows the redirection, and learns from it.
         if (!/^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN)\b/.test((error as Error).message)) throw error;
       }
     }
@@ -115,7 +115,7 @@ class ClusterServer implements Server {
 
   async nodes(): Promise<ServerNode[]> {
     await this.#ready();
-    // A former primary, or one whose slots have all moved away, stays known for a while.
+    // A former primary, or one whose slots have all moved away, stays in the list for a while.
     const owners = new Set(this.cluster.slots.map((keys) => keys?.[0]));
     return this.cluster
       .nodes('master')

@@ -50,7 +50,7 @@ export class Message<T = unknown> {
     this.#reply = meta;
   }
 
-  /** Read when it is asked for: many handlers need only the payload. */
+  /** The metadata is only read when it is used: many handlers need only the payload. */
   get #meta(): Meta {
     return (this.#shaped ??= shaped<Meta>(this.#reply));
   }
@@ -106,7 +106,7 @@ export class Message<T = unknown> {
     return this.#meta.retriesLeft;
   }
 
-  /** What an earlier attempt has left with it. */
+  /** The note that an earlier attempt has left with the message. */
   get note(): string | null {
     return maybeText(this.#meta.note);
   }
@@ -116,16 +116,16 @@ export class Message<T = unknown> {
     return maybeText(this.#meta.signal);
   }
 
-  /** The batch that it is in. */
+  /** The batch that the message is in. */
   get batch(): string | null {
     return maybeText(this.#meta.batch);
   }
 
-  /** The batch that it waited for, and how its messages ended. */
+  /** The batch that the message waited for, and the ends of its messages. */
   get after(): After | null {
     return this.#meta.after ?? null;
   }
-  /** Its children that it waited for, and how they ended. */
+  /** The children that the message waited for, and their ends. */
   get children(): ChildCounts | null {
     return this.#meta.children ?? null;
   }

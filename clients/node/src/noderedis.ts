@@ -5,7 +5,7 @@ import { connected, type Link, type Server, type ServerNode } from './adapter.js
 import { slot } from './routing.js';
 import type { Word } from './words.js';
 
-/** What is needed of `createClient` of node-redis. */
+/** The methods of `createClient` of node-redis that are needed. */
 interface Client {
   sendCommand(words: readonly Word[], options: object): Promise<unknown>;
   duplicate(override: object): Client;
@@ -26,7 +26,7 @@ interface Master {
   address: string;
 }
 
-/** What is needed of `createCluster` of node-redis. */
+/** The methods of `createCluster` of node-redis that are needed. */
 interface Cluster {
   sendCommand(key: string, readOnly: boolean, words: readonly Word[], options: object): Promise<unknown>;
   nodeClient(node: Master): Promise<Client> | Client;
@@ -52,7 +52,7 @@ export function nodeRedisServer(client: Client | Cluster): Server {
  */
 const AS_BYTES = { typeMapping: { [0x24]: Buffer, [0x25]: Map }, returnBuffers: true };
 
-/** Commands without a key. node-redis 6 sends them to any node, whatever key it is given beside them. */
+/** Commands without a key. node-redis 6 sends them to any node, even if a key is given beside them. */
 const KEYLESS = new Set(['CLIENT', 'SCAN']);
 
 /** A connection of one's own ends when it is lost. The caller knows what may be repeated. */
@@ -61,7 +61,7 @@ async function linkTo(client: Client, signal: AbortSignal): Promise<Link> {
     socket: { ...client.options?.socket, reconnectStrategy: false, socketTimeout: undefined },
     pingInterval: undefined,
   });
-  // The error of the command says the same. Without a listener, it would end the process.
+  // The error of the command has the same reason. Without a listener, it would end the process.
   own.on('error', () => {});
   // A client that has lost its connection is closed, and node-redis 5 throws if it is closed once more.
   const close = () => {
@@ -115,7 +115,7 @@ class ClusterServer implements Server {
 
   #master(key: string): Master {
     const master = this.cluster.slots[slot(key)]?.master ?? this.cluster.masters[0];
-    // While it asks the cluster anew.
+    // There is no primary while the client asks the cluster again.
     if (!master) throw new ConnectionError('no node of the cluster is known');
     return master;
   }
@@ -126,7 +126,7 @@ class ClusterServer implements Server {
 
   async refresh(): Promise<void> {
     const [master] = this.cluster.masters;
-    // node-redis 5 must be told which node it is to ask first.
+    // node-redis 5 needs the node that it asks first.
     await this.cluster._slots.rediscover(master && (await this.cluster.nodeClient(master)));
   }
 

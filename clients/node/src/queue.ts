@@ -58,7 +58,7 @@ export interface FetchOptions {
 export interface AckOptions {
   /** A text that is kept with the record. */
   result?: Payload;
-  /** What each message has really taken of its limits. */
+  /** The cost that each message has really had for its limits. */
   cost?: number;
 }
 
@@ -71,40 +71,41 @@ export interface NackOptions {
   silent?: boolean;
   /** Only with `silent`: it is held until a signal comes, for this long at most, or without end (true). */
   park?: Parking;
-  /** It is dead at once. */
+  /** The message is dead at once. */
   fatal?: boolean;
   pause?: readonly ['GROUP' | 'QUEUE', number];
 }
 
-/** When a schedule sends, and what becomes of missed times. */
+/** The times of a schedule, and the treatment of missed times. */
 export type ScheduleOptions = SendOptions & {
   missed?: 'SKIP' | 'ONCE' | 'ALL';
   overlap?: 'QUEUE' | 'SKIP';
-  /** It has no fire time after this one. */
+  /** The schedule has no fire time after this one. */
   until?: Instant;
   /** The schedule ends after this number of messages. */
   times?: number;
-  /** How much later each message may be due, in ms. */
+  /** The greatest delay of each message beyond its due time, in ms. */
   jitter?: number;
 } & ({ cron: string; tz?: string } | { every: number; start?: Instant });
 
 /** Types of messages, each with the type of its JSON payload. */
 export type Jobs = Record<string, unknown>;
 
-/** What a Queue may be told. */
+/** The settings of a Queue. */
 export interface QueueSettings {
   /** Milliseconds for which `send` repeats a command while the connection is down. The default is 10,000. */
   patience?: number;
   /** How many calls may wait at the server at a time, each on a connection of its own. The default is 16. */
   waiting?: number;
   /**
-   * What is sent and settled is confirmed before a method returns: `send`, `add`, `sendMany`, `groupPush`, `ack`, `ackSend`
-   * and `nack` throw NotConfirmedError otherwise. True: the log of the server is synced to its disk.
+   * The methods that send and settle return only when their command is confirmed: `send`, `add`, `sendMany`,
+   * `groupPush`, `ack`, `ackSend` and `nack` throw NotConfirmedError otherwise. True: the log of the server is synced
+   * to its disk.
    */
   durable?: boolean | DurableOptions;
 }
 
-/** Says that the name of a queue is its whole key: the name of a message's queue has the prefix of the client. */
+/** Marks that the name of a queue is its whole key: the name of a message's queue has the prefix of the client. */
 export const WHOLE = Symbol('whole');
 
 /**
@@ -367,12 +368,14 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
     return Boolean(await this.call('SCHEDULES', ['PAUSE', name]));
   }
 
-  /** DQ.SCHEDULES RESUME: lets a schedule go on. What it has missed is skipped. Returns whether it exists. */
+  /**
+   * DQ.SCHEDULES RESUME: lets a schedule go on. The fires that it has missed are skipped. Returns whether it exists.
+   */
   async resumeSchedule(name: string): Promise<boolean> {
     return Boolean(await this.call('SCHEDULES', ['RESUME', name]));
   }
 
-  /** DQ.TICK: processes everything that is due, or moves a manual clock. Returns how much of each kind. */
+  /** DQ.TICK: processes all due events, or moves a manual clock. Returns how much of each kind. */
   async tick(move: { advance?: number; to?: Instant } = {}): Promise<Ticked> {
     return shaped<Ticked>(await this.call('TICK', options(move)));
   }

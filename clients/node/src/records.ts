@@ -1,4 +1,7 @@
-/** What the server tells about messages, groups and queues. Times are Unix ms. A field that does not apply is null. */
+/**
+ * The records in which the server describes messages, groups and queues. Times are Unix ms. A field that does not apply
+ * is null.
+ */
 
 import type { State } from './words.js';
 
@@ -59,27 +62,27 @@ export interface Record {
   error: string | null;
   result: string | null;
   reason: 'retries' | 'timeouts' | 'rejected' | 'expired' | 'batch' | 'children' | null;
-  /** What a consumer has left with it for its next attempt. */
+  /** The note that a consumer has left for the next attempt of the message. */
   note: string | null;
   /** The text of the last signal. */
   signal: string | null;
   batch: string | null;
   after: After | null;
   children: ChildCounts | null;
-  /** Of a child: its parent, and what its death means for that. */
+  /** Of a child: its parent, and the effect of its death on the parent. */
   parent: { key: string; id: string; ondead: string } | null;
   /** Whether another payload waits until its run has ended. */
   rerun: boolean;
   /** The limits that it needs room in. */
   limits: string[];
-  /** How much the message takes of each of its limits. */
+  /** The cost of the message for each of its limits. */
   cost: number | null;
   firstSentAt: number | null;
   /** The last failed attempts that `errors` keeps, the oldest first. */
   errors: FailedAttempt[];
 }
 
-/** A failed attempt of a message: its number, when it failed, who had it, and what was said of it. */
+/** A failed attempt of a message: its number, the time of the failure, the consumer, and the error. */
 export interface FailedAttempt {
   attempt: number;
   at: number;
@@ -87,7 +90,7 @@ export interface FailedAttempt {
   text: string;
 }
 
-/** Why a message is in its state: the code, a sentence, until when, and what holds it. */
+/** The reason for the state of a message: the code, a sentence, until when, and what holds it. */
 export interface Explanation {
   code: string;
   why: string;
@@ -130,11 +133,11 @@ export interface Limit {
   concurrency: number;
   /** 1 if `concurrency` is about the costs of the messages. */
   weight: number;
-  /** What may begin in any window of `per` ms, and what has begun in the last one. */
+  /** How many deliveries may begin in any window of `per` ms, and how many have begun in the last one. */
   rates: { limit: number; per: number; used: number }[];
   running: number;
   runningCost: number;
-  /** Groups that wait in its line. */
+  /** Groups that wait for this limit. */
   waiting: number;
   /** When a message of cost 1 can begin. Null if only the end of another one makes room. */
   nextFree: number | null;
@@ -157,7 +160,7 @@ export interface Schedule {
   nextAt: number | null;
   lastAt: number | null;
   fired: number;
-  /** It has no fire time after this one. */
+  /** The schedule has no fire time after this one. */
   until: number | null;
   /** How many messages it still sends. */
   times: number | null;

@@ -1,5 +1,5 @@
 /**
- * Which queue of a family a group belongs to: pure functions, which every client of dq computes alike.
+ * Finds the queue of a family to which a group belongs: pure functions, which every client of dq computes alike.
  *
  * docs/families.md explains the rule. tests/conformance/routing.json has examples for every language.
  */
@@ -16,14 +16,14 @@ const CRC16 = Uint16Array.from({ length: 256 }, (_, byte) => {
   return crc;
 });
 
-/** Returns the hash slot of a text, without a look at braces. */
+/** Returns the hash slot of a text, regardless of braces. */
 function hash(text: string): number {
   let crc = 0;
   for (const byte of Buffer.from(text)) crc = ((crc << 8) ^ CRC16[(crc >> 8) ^ byte]!) & 0xffff;
   return crc % SLOTS;
 }
 
-/** Returns the hash slot of a key: that of the text between its first braces, if there is any. */
+/** Returns the hash slot of a key. If it has braces, only the text between the first ones counts. */
 export function slot(key: string): number {
   const open = key.indexOf('{');
   const close = key.indexOf('}', open + 1);

@@ -1,4 +1,4 @@
-/** How a worker tells the server what became of messages. */
+/** The way in which a worker tells the server the outcome of messages. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -12,7 +12,7 @@ import { type NackOptions, receipts } from './queue.js';
 import type { Outcome } from './verdict.js';
 import { options, type Payload, type Word } from './words.js';
 
-/** A message that is done, with its result, and what it has really taken of its limits. */
+/** A message that is done, with its result, and its real cost for its limits. */
 export interface Done {
   message: Message;
   result: Payload | undefined;
@@ -36,28 +36,28 @@ export class Settling {
     private readonly warn: (error: Error) => void,
   ) {}
 
-  /** Acks a message: with the next fetch if that is soon, otherwise at once. */
+  /** Acks a message: with the next fetch if that follows soon, otherwise at once. */
   done(done: Done): void {
-    // A fetch that acks has no word for what each message cost.
+    // A FETCH that acks has no option for the cost of each message.
     if (done.cost !== undefined) return void this.#track(this.#finish(done));
     this.#done.push(done);
     this.#schedule();
   }
 
-  /** From now on, the next fetch is soon, and takes what is done. */
+  /** From now on, the next fetch follows soon and acks the finished messages. */
   hold(): void {
     this.#eager = false;
   }
 
-  /** From now on, the next fetch may be far, so acks go out at once. */
+  /** From now on, the next fetch may take long, so acks are sent at once. */
   wait(): void {
     this.#eager = true;
     this.#schedule();
   }
 
   /**
-   * Takes what is done, for a fetch that acks it. All of it has a result, or none has: RESULTS has a text for each
-   * receipt, and an empty text is not the same as no result.
+   * Takes the finished messages, for a fetch that acks them. All of it has a result, or none has: RESULTS has a text
+   * for each receipt, and an empty text is not the same as no result.
    */
   take(): Done[] {
     const done = this.#done;
@@ -67,7 +67,7 @@ export class Settling {
     return plain.length ? plain : done;
   }
 
-  /** Takes back what a fetch could not ack. An ack that the server has seen is stale the second time. */
+  /** Takes back messages that a fetch could not ack. An ack that the server has seen is stale the second time. */
   restore(done: Done[]): void {
     this.#done.unshift(...done);
   }
@@ -98,7 +98,7 @@ export class Settling {
     if (refusal instanceof CommandError) await nack({ error: refusal.message });
   }
 
-  /** Acks a message, and sends what follows from it, in one step. Throws if the server refuses that. */
+  /** Acks a message, and sends the messages that follow from it, in one step. Throws if the server refuses that. */
   async follow(message: Message, { result, following }: Outcome): Promise<void> {
     const words = [...receipts(message), ...options({ result }), ...followingWords(following, message.queue, this.server.prefix)];
     const refusal = await this.insist('ACKSEND', message.queue, words);
@@ -125,7 +125,10 @@ export class Settling {
     this.#end = Math.min(this.#end, end);
   }
 
-  /** Acks what is done, and waits until everything is settled or given up. Returns whether the server answered in time. */
+  /**
+   * Acks the finished messages, and waits until all are settled or given up. Returns whether the server answered in
+   * time.
+   */
   async finish(): Promise<boolean> {
     this.endAt(performance.now() + LAST_WORDS);
     this.wait();
@@ -155,7 +158,7 @@ export class Settling {
   #schedule(): void {
     if (!this.#eager || this.#scheduled || !this.#done.length) return;
     this.#scheduled = true;
-    // What ends in the same turn of the event loop is acked together.
+    // Messages that end in the same turn of the event loop are acked together.
     setImmediate(() => {
       this.#scheduled = false;
       if (this.#eager) this.#flush();
@@ -172,7 +175,7 @@ export class Settling {
   }
 }
 
-/** Sorts by queue, because a command settles the messages of one. */
+/** Sorts messages by queue, because a command settles those of one queue. */
 export function byQueue<T>(all: readonly T[], message: (one: T) => Message): [string, T[]][] {
   const found = new Map<string, T[]>();
   for (const one of all) {

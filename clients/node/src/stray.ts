@@ -1,5 +1,5 @@
 /**
- * Errors that a handler lets go of: a rejection that nobody awaits, an exception in a timer or in a listener.
+ * Errors that escape from a handler: a rejection that nobody awaits, an exception in a timer or in a listener.
  *
  * By default such an error ends the process, with everything that other handlers do in it. Node tells from which handler
  * it has come, so it is the failure of that message alone.
@@ -7,7 +7,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Whoever called the code of a user, and gets the errors that it throws later. */
+/** The caller of a handler. It gets the errors that the handler's code throws later. */
 export interface Caller {
   caught(error: unknown): void;
 }
@@ -30,7 +30,7 @@ export function watchStrays(): () => void {
   };
 }
 
-/** Node calls it for exceptions, and for rejections if the program has no listener for these. */
+/** Node calls this function for exceptions, and for rejections if the program has no listener for these. */
 function onUncaught(error: unknown): void {
   const caller = callers.getStore();
   if (caller) return caller.caught(error);

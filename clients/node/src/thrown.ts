@@ -1,4 +1,6 @@
-/** What handlers throw: anything at all, also things that throw when they are looked at. Nothing here throws. */
+/**
+ * The values that handlers throw: anything at all, also things that throw when they are looked at. Nothing here throws.
+ */
 
 import { inspect, types } from 'node:util';
 

@@ -1,4 +1,4 @@
-/** What a handler's end means for its message. */
+/** The consequence of a handler's end for its message. */
 
 import { Park, Reject, Retry, Snooze } from './errors.js';
 import { Follow } from './follow.js';
@@ -9,25 +9,27 @@ import type { Payload } from './words.js';
 /** The longest text of an error that is kept with a message. */
 const ERROR_LENGTH = 1000;
 
-/** What a handler has returned: the result of its message, and what follows from it. */
+/** The return value of a handler: the result of its message, and the messages that follow from it. */
 export interface Outcome {
   result: Payload | undefined;
   following: Follow['following'];
 }
 
-/** Reads what a handler has returned. Throws if it has no JSON. */
+/** Reads the return value of a handler. Throws if it has no JSON. */
 export function asOutcome(returned: unknown): Outcome {
   if (isA(returned, Follow)) return { result: asResult(returned.result), following: returned.following };
   return { result: asResult(returned), following: [] };
 }
 
-/** Returns what a handler has returned as the result of its message. Throws if it has no JSON. An empty text is none. */
+/**
+ * Converts the return value of a handler to the result of its message. Throws if it has no JSON. An empty text is none.
+ */
 export function asResult(result: unknown): Payload | undefined {
   if (result === undefined || result === '') return undefined;
   return typeof result === 'string' || isA(result, Uint8Array) ? result : JSON.stringify(result);
 }
 
-/** Returns the options of the NACK for what a handler has thrown. */
+/** Returns the options of the NACK for the error that a handler has thrown. */
 export function verdict(error: unknown): NackOptions {
   if (isA(error, Snooze)) {
     const [group, queue] = [span(error.pauseGroup), span(error.pauseQueue)];

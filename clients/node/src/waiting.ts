@@ -5,7 +5,7 @@ import { Connection } from './connection.js';
 import type { Word } from './words.js';
 
 /**
- * Connections of one's own to nodes, each used by one call at a time.
+ * Separate connections to nodes, each used by one call at a time.
  *
  * A call gets an idle connection, or a new one while there are fewer than `most` to its node. Otherwise it stands in
  * line for the next that is free.
@@ -63,7 +63,7 @@ export class WaitingConnections {
     else place.idle.push(connection);
   }
 
-  /** Lets the next in line make a connection instead of one that is gone. */
+  /** Lets the next waiting call make a connection instead of a lost one. */
   #lost(node: ServerNode): void {
     const place = this.#place(node);
     place.made--;

@@ -9,7 +9,7 @@ export type Payload = string | Uint8Array;
 /** A point in time: Unix milliseconds, or a Date. */
 export type Instant = number | Date;
 
-/** How the wait after a failure grows, and its length in ms. */
+/** The growth of the wait after a failure, and its length in ms. */
 export type Backoff = readonly [kind: 'FIXED' | 'LINEAR' | 'EXP', ms: number];
 
 /** How long a message waits for a signal (at least 1 ms). True means without end. */
@@ -20,9 +20,9 @@ export type State = 'delayed' | 'ready' | 'blocked' | 'retry' | 'held' | 'runnin
 
 /** Options of one message. One that is left out or null has the value of the queue. Spans of time are ms. */
 export interface SendOptions {
-  /** It is due this long from now. Not together with `at`. */
+  /** The message is due this long from now. Not together with `at`. */
   delay?: number | null;
-  /** It is due at this time. A time in the past means now. */
+  /** The message is due at this time. A time in the past means now. */
   at?: Instant | null;
   /** The group. The messages of a group are delivered in order, at most GROUPCONCURRENCY at a time. */
   group?: string | null;
@@ -40,9 +40,9 @@ export interface SendOptions {
   errors?: number | null;
   /** The wait after a failure. */
   backoff?: Backoff | null;
-  /** It is dead this long after its due time if it is not finished by then. 0 means never. */
+  /** The message is dead this long after its due time if it is not finished by then. 0 means never. */
   ttl?: number | null;
-  /** It is dead if it is not finished by this time. Not together with `ttl`. */
+  /** The message is dead if it is not finished by this time. Not together with `ttl`. */
   expireAt?: Instant | null;
   /** How long its record is kept. 0 means not at all. */
   retain?: number | null;
@@ -60,17 +60,17 @@ export interface SendOptions {
   children?: number | null;
   /** The message of which this one is a child: the whole key of its queue, and its id. */
   parent?: readonly [key: string, id: string] | null;
-  /** What its death means for its parent: it holds on, counts this one as ended, or dies. */
+  /** The effect of its death on its parent: the parent holds on, counts this one as ended, or dies. */
   onDead?: 'HOLD' | 'GO' | 'DIE' | null;
-  /** It is held until a signal comes: for this long at most, or without end (true). */
+  /** The message is held until a signal comes: for this long at most, or without end (true). */
   park?: Parking | null;
   /** Names of up to 8 limits that it needs room in. */
   limits?: readonly string[] | null;
-  /** How much the message takes of each of its limits, and of its group's turn with FAIR COST. The default is 1. */
+  /** The cost of the message for each of its limits, and for its group's turn with FAIR COST. The default is 1. */
   cost?: number | null;
-  /** It is held until all messages of this batch have ended. */
+  /** The message is held until all messages of this batch have ended. */
   after?: string | null;
-  /** What a dead message of that batch means: it holds on, counts as ended, or kills. Only with `after`. */
+  /** The effect of a dead message of that batch: it holds on, counts as ended, or kills. Only with `after`. */
   onFail?: 'HOLD' | 'GO' | 'DIE' | null;
 }
 
@@ -107,7 +107,9 @@ export interface QueueOptions {
   groupConcurrency?: number;
   onRetry?: 'BLOCK' | 'SKIP';
   onDead?: 'CONTINUE' | 'BLOCK';
-  /** What groups take turns by: the number of messages, the time that workers held them, or their costs. */
+  /**
+   * The measure by which groups take turns: the number of messages, the time that workers held them, or their costs.
+   */
   fair?: 'COUNT' | 'TIME' | 'COST';
   /** Failures in a window that open the breaker, and how long it is open. 0 removes it. */
   breaker?: { failures: number; per: number; open: number; max?: number } | 0;

@@ -16,13 +16,13 @@ import { LAST_WORDS, Settling } from './settling.js';
 import { watchStrays } from './stray.js';
 import { textOf } from './thrown.js';
 
-/** A function that handles a message. What it returns is kept as the result: text as it is, anything else as JSON. */
+/** A function that handles a message. Its return value is kept as the result: text as it is, anything else as JSON. */
 export type Handler<T = unknown> = (message: Message<T>, context: Context) => unknown;
 
 /** A function for each type of message. `*` handles all that no other function handles. */
 export type Handlers<J extends Jobs = Jobs> = { [K in keyof J]?: Handler<J[K]> } & { '*'?: Handler };
 
-/** What a Worker may be told. Spans of time are ms. */
+/** The options of a Worker. Spans of time are ms. */
 export interface WorkerOptions {
   /** How many messages are handled at a time. The default is 1. */
   concurrency?: number;
@@ -46,7 +46,7 @@ export interface WorkerOptions {
   consumer?: string;
 }
 
-/** What a worker tells. */
+/** The events of a worker. */
 export interface WorkerEvents {
   /** A handler has returned. */
   done: [message: Message, result: unknown];
@@ -106,7 +106,7 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
       warning: warn,
       stray: (thrown) => {
         const error = new Error(`a handler that has ended has let go of an error: ${textOf(thrown)}`, { cause: thrown });
-        // Nothing else tells of it.
+        // Nothing else reports the error.
         if (this.listenerCount('warning')) warn(error);
         else process.emitWarning(error);
       },
@@ -157,8 +157,9 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
   }
 
   /**
-   * Makes `run` stop gracefully: it fetches no more, waits for its handlers, and gives the rest back. `run` ends within
-   * `grace` and two seconds, also if the server is gone. What it could not tell the server comes back when its lease ends.
+   * Makes `run` stop gracefully: it fetches no more, waits for its handlers, and gives back the other messages. `run`
+   * ends within `grace` and two seconds, also if the server is gone. A message whose outcome did not reach the server
+   * comes back when its lease ends.
    */
   stop(): void {
     this.#stopping.abort();
@@ -176,7 +177,7 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
     // A command may never be answered: ioredis can keep it until there is a server again. So nothing waits for longer.
     const end = performance.now() + this.#grace + LAST_WORDS;
     this.#settling.endAt(end);
-    // What such a fetch was to ack goes out by itself in the time that is left.
+    // The acks of such a fetch are sent alone in the time that is left.
     const cutting = setTimeout(() => this.#cut.abort(new ConnectionError('the worker stops')), this.#grace + LAST_WORDS / 2);
     await this.#handling.finish(this.#grace);
     const settled = this.#settle(fetched);
@@ -194,7 +195,7 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
     return this.#settling.finish();
   }
 
-  /** An exception of a listener is nobody's here: it must not pass for that of a handler. */
+  /** An exception of a listener must not count as one of a handler. */
   #report<E extends keyof WorkerEvents>(event: E, ...words: WorkerEvents[E]): void {
     if (this.listenerCount(event)) process.nextTick(() => (this.emit as (...all: unknown[]) => void).call(this, event, ...words));
   }

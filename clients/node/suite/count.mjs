@@ -1,9 +1,12 @@
-/** Counts the cases of BullMQ's tests, and holds those that fail against the page. */
+/** Counts the cases of BullMQ's tests, and compares those that fail with the page. */
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
-/** Files about Redis itself, its keys, its clients or BullMQ's scripts. Those named `*.redis.test.ts` are, too. */
+/**
+ * Files about Redis itself, its keys, its clients or BullMQ's scripts. Files named `*.redis.test.ts` are about Redis,
+ * too.
+ */
 const OF_REDIS = /\.redis$|^(cluster|connection|connection-closed-error|node-redis|ioredis-client|valkey-glide-client|adapter-conformance|bun-.*|postgres.*|script_loader|scripts)$/;
 /** Cases in other files that look at keys or clients of Redis: they fail before they come to the backend. */
 const LOOKS_AT_KEYS = /^TypeError: (Cannot read properties of undefined \(reading '(x?read|del|set|get|lrange|hget|hgetall|zrange|keys|xadd)'\)|client\.\w+ is not a function)|Trying to stub property 'bzpopmin' of undefined/;
@@ -21,7 +24,7 @@ function again(file, clock) {
       execFileSync('npx', ['vitest', 'run', '--config', 'dq.config.ts', `tests/${file}.test.ts`, '-t', `^${escaped(one.fullName)}$`], { env, stdio: 'ignore', timeout: 60_000 });
       one.status = 'passed';
     } catch {
-      // It stays failed.
+      // The test stays failed.
     }
   }
   if (all.length) writeFileSync(`out/${file}.json`, JSON.stringify({ testResults: [{ assertionResults: all }] }));

@@ -1,4 +1,6 @@
-/** Leaves in a package.json of BullMQ what its tests need, and adds the released package of that version. */
+/**
+ * Leaves in a package.json of BullMQ the packages that its tests need, and adds the released package of that version.
+ */
 
 import { readFileSync, writeFileSync } from 'node:fs';
 

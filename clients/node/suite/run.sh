@@ -29,7 +29,7 @@ client() {
     (cd "$place" && npm run --silent build)
 }
 
-# The sources of a version, and what its tests need of its development packages.
+# The sources of a version, and the development packages that its tests need.
 fetch() {
     local version=$1 place=$2
     [ ! -f "$place/ready" ] || return 0
@@ -51,7 +51,7 @@ fetch() {
 }
 
 [ -n "${DQ_NODE_CLIENT:-}" ] || client
-# The tests of sandboxed processors connect to this port, whatever they are told.
+# The tests of sandboxed processors connect to this port, in any case.
 ! (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null || { say "port $PORT is in use"; exit 1; }
 server=$(mktemp -d)
 redis-server --port "$PORT" --save '' --dir "$server" --loadmodule "${DQ_MODULE:-$TARGET/release/libdq.so}" --daemonize yes --pidfile "$server/pid" --logfile "$server/log" >/dev/null

@@ -1,4 +1,4 @@
-/** What a worker of BullMQ on dq takes ahead. */
+/** The jobs that a worker of BullMQ on dq takes ahead. */
 
 import assert from 'node:assert/strict';
 

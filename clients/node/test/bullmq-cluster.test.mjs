@@ -11,7 +11,7 @@ import { CLUSTERS, close, until } from './setup.mjs';
 
 const options = { connection: {} };
 
-/** A shop whose queues are in one slot: a flow, ids, priorities, deduplication, all that is removed. */
+/** A shop whose queues are in one slot: a flow, ids, priorities, deduplication, and all removals. */
 async function shop(factory, keep) {
   const [orders, mails] = ['orders', 'mails'].map((name) => keep(new Queue(name, options, factory)));
   const events = keep(new QueueEvents('orders', options, factory));
@@ -47,7 +47,7 @@ for (const [library, connect] of Object.entries(CLUSTERS)) {
     const client = await connect();
     const made = [];
     try {
-      // Each library gets a slot of its own, and so any of the nodes.
+      // Each library gets a different slot, so any of the nodes may have it.
       const factory = createDqBackend({ connection: client, prefix: `{${newBullName()}}` });
       await shop(factory, (one) => {
         made.unshift(one);

@@ -1,4 +1,4 @@
-/** dq as a backend of BullMQ: what people's code, NestJS' module and bull-board do with it. */
+/** dq as a backend of BullMQ: as applications, NestJS' module and bull-board use it. */
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

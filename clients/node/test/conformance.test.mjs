@@ -1,4 +1,4 @@
-/** The conformance cases for clients, with each library and protocol. docs/clients.md says what the steps mean. */
+/** The conformance cases for clients, with each library and protocol. docs/clients.md explains the steps. */
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -57,7 +57,7 @@ function compare(expected, given, known, what) {
   }
 }
 
-/** Sends or acks by a queue that nobody confirms: the server has no replica. */
+/** Sends or acks by a queue whose commands nobody confirms: the server has no replica. */
 async function durable(client, known, { durable: [verb, word, id] }) {
   const queue = new Queue(client, known.key, { durable: { replicas: 9, inMemory: true, timeout: 10 }, patience: 0 });
   const doing = verb === 'send' ? queue.send(word, { id }) : queue.ack(Number(filled(word, known)));

@@ -100,7 +100,7 @@ for (const [library, connect] of Object.entries(LIBRARIES)) {
 
 test('a server that cannot confirm says so', () =>
   withClient(LIBRARIES['ioredis, RESP3'], url, async (make) => {
-    // It has no log, or is too old for WAITAOF.
+    // The server has no log, or is too old for WAITAOF.
     await assert.rejects(make(true).send('a'), { name: 'NotConfirmedError', message: /appendonly|Redis 7\.2/ });
     assert.throws(() => make({ inMemory: true }), TypeError);
   }));
@@ -117,7 +117,7 @@ for (const [library, connect] of Object.entries(CLUSTERS)) {
   test(`cluster, ${library}: a command is confirmed by the node of its key`, () =>
     withClient(connect, undefined, async (make) => {
       const queue = make({ replicas: 1, inMemory: true, timeout: 10 }, { patience: 0 });
-      // No node has a replica, so each says that nobody has confirmed.
+      // No node has a replica, so each reports that no replica has confirmed.
       await assert.rejects(queue.send('a', { id: 'a' }), { name: 'NotConfirmedError', replicas: 0 });
       assert.equal(await queue.len(), 1);
     }));

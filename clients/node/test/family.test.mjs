@@ -33,7 +33,7 @@ each('a family grows, and the order of its groups holds', async ({ client }) => 
   assert.ok(moving.length > 0 && moving.length < groups.length);
   for (const group of groups) await old.send('1', { group });
   for (const group of groups) assert.notEqual(await grown.send('2', { group, id: group }), null);
-  // All are behind those of their groups, and a taken id stays taken.
+  // All new messages are behind the earlier ones of their groups, and a taken id stays taken.
   for (const group of groups) {
     assert.equal((await old.queue(group).get(group)).group, group);
     assert.equal(await grown.send('2', { group, id: group }), null);
@@ -62,7 +62,7 @@ eachCluster('messages go to the nodes of their groups and come from all of them'
   await working(worker, async () => {
     for (let n = 0; n < 3; n++) await Promise.all(groups.map((group) => family.send(String(n), { group })));
     await until(async () => (await family.info()).finished === 90);
-    // One waiting NFETCH a node, however many partitions there are.
+    // Each node has one waiting NFETCH, regardless of the number of partitions.
     await until(async () => (await family.info()).blockedClients === 3);
   });
   assert.deepEqual(new Set(Object.values(seen)), new Set(['012']));

@@ -14,7 +14,7 @@ import { createDqBackend, DqQueueBackend } from 'dq-queue/bullmq';
 import { connection, newBullName } from './bull.mjs';
 import { until } from './setup.mjs';
 
-/** What the decorators of TypeScript do. */
+/** The effect of the decorators of TypeScript. */
 const decorate = (type, decorator, methods) => {
   for (const [name, one] of Object.entries(methods)) one(type.prototype, name, Object.getOwnPropertyDescriptor(type.prototype, name));
   decorator(type);

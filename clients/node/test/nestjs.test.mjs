@@ -14,7 +14,7 @@ import { DqClient, DqContext, DqRecord, DqServer } from 'dq-queue/nestjs';
 import { firstValueFrom, from, lastValueFrom, toArray } from 'rxjs';
 import { each, newName, until } from './setup.mjs';
 
-/** What the decorators of TypeScript do. */
+/** The effect of the decorators of TypeScript. */
 function decorated(parts, methods) {
   class Shop {}
   for (const [name, [pattern, method]] of Object.entries(methods)) {

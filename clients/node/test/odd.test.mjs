@@ -1,4 +1,4 @@
-/** Handlers that end in odd ways: the message fails with its error, and the worker goes on. */
+/** Handlers that end in odd ways: the message fails with its error, and the worker continues. */
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -27,7 +27,7 @@ const withGetter = (name) => Object.defineProperty(new Error('plain'), name, {
 });
 const refusing = { toString: () => { throw new Error('no text'); }, [Symbol.toPrimitive]: () => { throw new Error('no text'); } };
 
-/** What is thrown, and what is kept of it. */
+/** Values that are thrown, and the texts that are kept of them. */
 const THROWN = {
   undefined: [undefined, /^undefined$/],
   null: [null, /^null$/],
@@ -254,7 +254,8 @@ test('a result that the server refuses makes its message dead, and the worker go
   }, { concurrency: 2 });
   worker.on('warning', () => {});
   await working(worker, async () => {
-    // The first is acked by itself, because a fetch waits meanwhile, and the second by the fetch that follows.
+    // The first is acked by a command of its own, because a fetch waits meanwhile, and the second by the fetch that
+    // follows.
     for (const [id, ms] of [['slow', '100'], ['fast', '0']]) {
       await queue.send(ms, { id });
       await until(async () => (await queue.get(id)).state === 'dead');

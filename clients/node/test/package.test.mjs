@@ -1,4 +1,4 @@
-/** What is packed, how it is imported, and that its types hold. */
+/** The package: its files, its imports, and its types. */
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -32,7 +32,7 @@ test('every entry point is there, as ESM and as CommonJS', () => {
   const cjs = require('dq-queue');
   const names = Object.keys(cjs).sort();
   assert.deepEqual(Object.keys(esm).filter((name) => !['__esModule', 'default', 'module.exports'].includes(name)).sort(), names);
-  // One class each, so that an error thrown by the one is known to the other.
+  // Both builds have one class for each error, so that an error of one is known to the other.
   for (const name of names) assert.equal(esm[name], cjs[name]);
 });
 

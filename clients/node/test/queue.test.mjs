@@ -329,7 +329,7 @@ each('an error reply has its code, and a lost connection is another error', asyn
   text.close();
   await close(client);
   await assert.rejects(queue.len(), ConnectionError);
-  // The next steps close it once more.
+  // The next steps close the client once more.
   if (!client.callBuffer) await client.connect();
 });
 

@@ -1,4 +1,4 @@
-/** What the tests share. DQ_TEST_URL names a server with the module, DQ_TEST_CLUSTER nodes of a cluster. */
+/** The parts that the tests share. DQ_TEST_URL names a server with the module, DQ_TEST_CLUSTER nodes of a cluster. */
 
 import assert from 'node:assert/strict';
 import net from 'node:net';

@@ -17,7 +17,9 @@ const CLIENTS = {
 const ENDS = { gone: (proxy) => proxy.close(), silent: (proxy) => proxy.silence() };
 const SOURCES = { queue: (client, name) => new Queue(client, name), family: (client, name) => new Family(client, name, 1) };
 
-/** The grace of the workers, and what `stop` may take: that, two seconds, and what a busy machine needs. */
+/**
+ * The grace of the workers, and the longest time of `stop`: the grace, two seconds, and some time for a busy machine.
+ */
 const GRACE = 1000;
 const BOUND = GRACE + 2000 + 500;
 
@@ -47,7 +49,7 @@ async function stopped({ connect, end, source, handle, options }) {
   }
 }
 
-// Each mostly waits, so they run beside each other.
+// Each test mostly waits, so the tests run in parallel.
 describe('a worker stops in time', { concurrency: 8 }, () => {
   for (const [library, connect] of Object.entries(CLIENTS)) {
     for (const [how, end] of Object.entries(ENDS)) {
@@ -78,7 +80,7 @@ test('a worker that stops does not leave a process waiting for a connection to a
   worker.on('warning', () => {});
   await client.ping();
   proxy.silence();
-  // It is connecting: the greeting is not answered.
+  // The worker is connecting: the greeting is not answered.
   const running = worker.run();
   await sleep(100);
   worker.stop();

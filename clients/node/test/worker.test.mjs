@@ -92,7 +92,7 @@ each('under load a round trip takes and acks a whole batch', async ({ client, qu
   const before = [await calls('fetch'), await calls('ack')];
   const worker = quick(queue, async () => {}, { concurrency: 100 });
   await working(worker, () => until(async () => (await queue.len()) === 0));
-  // Ten full batches, and one that finds the queue empty.
+  // The worker fetches ten full batches, and once more when the queue is empty.
   assert.ok((await calls('fetch')) - before[0] <= 13, 'fetches');
   assert.ok((await calls('ack')) - before[1] <= 3, 'acks');
 });
@@ -110,7 +110,7 @@ each('acks do not wait for a fetch that waits', async ({ queue }) => {
   await until(async () => (await queue.len('running')) === 1 && (await queue.info()).blockedClients === 1);
   go.resolve();
   assert.deepEqual(await waiting, { state: 'finished', result: 'done' });
-  // It ends the fetch, which would wait for a minute.
+  // The stop ends the fetch, which would wait for a minute.
   worker.stop();
   await queue.send('x', { id: 'b' });
   await running;
@@ -255,7 +255,7 @@ for (const [library, connect] of Object.entries(LIBRARIES)) {
         const lost = proxy.lost;
         await until(async () => (await seen.len()) === 0 && (command === 'DQ.ACK' || proxy.lost > lost));
       }
-      // Everything is lost for a while.
+      // All connections are lost for a while.
       proxy.cut();
       await seen.send('x');
       await until(async () => (await seen.len()) === 0);

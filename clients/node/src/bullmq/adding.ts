@@ -24,10 +24,10 @@ export interface Entry {
 }
 
 /**
- * Adds a job that another one of the same deduplication id may stand for. dq knows ids of messages, and no second name
- * for them, so the id of the job that stands for it is in a key of its own. It counts as long as that job has not ended,
- * or for `ttl`. The keys: the queue, that key. The words: the id of the job, ttl, extend, replace, keepLastIfActive,
- * reschedule, its delay, then the words of DQ.SEND. Replies with the id that counts, and what has happened.
+ * Adds a job, or finds the one that has its deduplication id. A message of dq has no second name beside its id, so a
+ * separate key has the id of the job with the deduplication id. The key is valid until that job has ended, or for `ttl`.
+ * The keys: the queue, that key. The words: the id of the job, ttl, extend, replace, keepLastIfActive, reschedule, its
+ * delay, then the words of DQ.SEND. Replies with the id of the valid job, and the outcome.
  */
 const DEDUPLICATED = `
 local queue, name, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])

@@ -8,7 +8,10 @@ import { jobSeen, seen, sentAnew } from './job.js';
 import { lateKey } from './late.js';
 import { type Place, callAt } from './place.js';
 
-/** Makes a job that is there a child of a parent that waits for it, or has the parent wait for one less if it has ended. */
+/**
+ * Makes an existing job a child of a parent that waits for it. If the job has ended, the parent waits for one child
+ * less.
+ */
 export async function adopt(place: Place, id: string, job: JobJson): Promise<void> {
   const { queueKey: key, id: parentId = '' } = job.parent!;
   const found = seen(await place.dq('GET', id));

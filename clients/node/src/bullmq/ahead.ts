@@ -2,7 +2,7 @@
 
 import type { Place } from './place.js';
 
-/** The real ones, from before a test replaces them. */
+/** The real timers, from before a test replaces them. */
 const { setTimeout: later, clearTimeout: notLater, setImmediate: soon } = globalThis;
 
 /** A message as DQ.FETCH gives it. */
@@ -16,15 +16,19 @@ export interface Taken {
 }
 
 /**
- * The most messages that one command takes ahead. BullMQ starts no job of a burst before it has asked for all of them, one
- * after another. Taken together, they need no round trip each. It is few, so that other workers get their share.
+ * The greatest number of messages that one command takes ahead. BullMQ starts no job of a burst before it has asked for
+ * all of them, one after another. Taken together, they need no round trip each. It is few, so that other workers get
+ * their share.
  */
 export const MOST_AHEAD = 16;
 
-/** Milliseconds after which a call that has not come will not come: the worker has paused, or takes jobs by hand. */
+/** Milliseconds after which a call is no longer expected: the worker has paused, or takes jobs by hand. */
 const PATIENCE = 50;
 
-/** What was taken for calls to come. They come in the same moment, and what they leave is given back. */
+/**
+ * Jobs that were taken for calls to come. The calls come in the same moment, and jobs that they leave are given back.
+ * They come in the same moment, and what they leave is given back.
+ */
 export class Ahead {
   readonly #taken: Taken[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -36,12 +40,14 @@ export class Ahead {
     return this.#taken.length;
   }
 
-  /** Whether the last command has just taken all that there was: in this turn of the event loop another one would get nothing. */
+  /**
+   * Whether the last command has just taken all messages: in this turn of the event loop another one would get nothing.
+   */
   get dry(): boolean {
     return this.#dry;
   }
 
-  /** Keeps what a command has taken beyond the calls that it was for. `asked` and `got` are of the whole command. */
+  /** Keeps the messages that a command has taken beyond its calls. `asked` and `got` are of the whole command. */
   keep(taken: readonly Taken[], asked: number, got: number): void {
     if (asked > got) {
       this.#dry = true;
@@ -57,7 +63,7 @@ export class Ahead {
     return this.#taken.shift();
   }
 
-  /** Gives back, without blame, what no call has come for. */
+  /** Gives back the messages that no call has asked for. No attempt is counted. */
   async giveBack(): Promise<void> {
     const left = this.#taken.splice(0).map(({ receipt }) => receipt);
     if (left.length) await this.place.dq('NACK', ...left, 'SILENT').catch(() => {});

@@ -153,7 +153,7 @@ export class DqQueueBackend extends Base implements IQueueBackend {
     return this.removing.obliterate(force);
   }
 
-  /** A message is in one place only, so there is none that no state knows. */
+  /** A message is always in one state, so there are no orphans. */
   async removeOrphanedJobs(): Promise<number> {
     return 0;
   }
@@ -243,7 +243,7 @@ export class DqQueueBackend extends Base implements IQueueBackend {
     const found: string[][] = [];
     for (const type of types) {
       const ids = await this.looking.range(type, start, end, asc);
-      // BullMQ turns round what is a list in its own store.
+      // BullMQ reverses the states that are lists in its own store.
       found.push(asc && (type === 'active' || type === 'wait' || type === 'waiting') ? ids.reverse() : ids);
     }
     return found as [string][];

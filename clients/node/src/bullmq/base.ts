@@ -1,4 +1,4 @@
-/** What every backend has, whatever BullMQ uses it for. */
+/** The members that every backend has, whatever BullMQ uses it for. */
 
 import { EventEmitter } from 'node:events';
 
@@ -34,9 +34,9 @@ export interface Use {
   client: RedisClient;
   /** Closes the client, if it belongs to the backend. */
   close: () => void;
-  /** It reads events. */
+  /** Whether the connection reads events. */
   blocking: boolean;
-  /** It is a worker's. */
+  /** Whether the connection is that of a worker. */
   working: boolean;
   /** How many jobs its worker runs at once, now. */
   concurrency: () => number;

@@ -86,7 +86,7 @@ export class Changing {
     await this.#sendAnew(found, { priority, lifo });
   }
 
-  /** Sends a job anew in its own place, with other options. What it has gathered goes along. */
+  /** Sends a job anew under its id, with other options. The data that it has gathered is kept. */
   async #sendAnew(found: Seen, opts: { delay?: number; priority?: number; lifo?: boolean }): Promise<void> {
     const job = jobSeen(found);
     job.opts = { ...job.opts, ...opts };
@@ -151,7 +151,7 @@ export class Changing {
     const key = this.place.of(`${id}:logs`);
     const range = asc ? [start, end] : [-(end + 1), -(start + 1)];
     const [job, rows, count] = await this.place.together([['DQ.GET', this.place.key, id], ['LRANGE', key, ...range.map(String)], ['LLEN', key]], [this.place.key, key]);
-    // The server prunes jobs without telling, and then their rows are nobody's.
+    // The server prunes jobs without telling, and their rows stay behind.
     if (!job) return { logs: [], count: 0 };
     const logs = list(rows).map(text);
     return { logs: asc ? logs : logs.reverse(), count: Number(count) };

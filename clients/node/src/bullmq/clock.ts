@@ -1,9 +1,9 @@
 /** The time of this process as the time of a queue, for tests that replace the timers of Node. */
 
-/** The real ones, from before a test replaces them. */
+/** The real timers, from before a test replaces them. */
 const { setInterval: every, clearInterval: endEvery } = globalThis;
 
-/** Milliseconds between two looks at the process's time. */
+/** Milliseconds between two readings of the process's time. */
 const PAUSE = 2;
 
 /** Moves the manual clock of a queue to `Date.now()`. The queue is made at the time 0, so a test may begin at any time. */
@@ -19,7 +19,7 @@ export class ProcessClock {
     const now = Date.now();
     if (now <= this.#moved) return;
     this.#moved = now;
-    // Another backend may have moved it further.
+    // Another backend may have moved the clock further.
     this.move(now).catch(() => {});
   }
 

@@ -36,7 +36,7 @@ export class Events {
   constructor(
     readonly place: Place,
     readonly making: Making,
-    /** Why a job has failed, where the stream does not say it. */
+    /** The reason why a job has failed, where the stream does not say it. */
     readonly why: (id: string) => Promise<string>,
   ) {}
 
@@ -122,7 +122,7 @@ export class Events {
     return read.flatMap(({ id, fields, of }) => (of.at === undefined ? [[id, fields] as Entry] : this.#translated(of, messages.get(of.id ?? '')).map((words): Entry => [id, words])));
   }
 
-  /** What BullMQ calls a transition of a message. */
+  /** The events of BullMQ for a transition of a message. */
   #translated(of: Record<string, string>, found: Seen | undefined): string[][] {
     const jobId = ['jobId', of.id ?? ''];
     const due = String(Number(of.at) + Number(of.delay ?? 0));
@@ -133,13 +133,13 @@ export class Events {
         return of.delay ? [added, ['event', 'delayed', ...jobId, 'delay', due]] : [added];
       }
       case 'ready':
-        // It was told with the release.
+        // The event was told with the release.
         if (this.#released.delete(of.id ?? '')) return [];
         return [['event', 'waiting', ...jobId, ...(this.#back.delete(of.id ?? '') ? ['prev', 'active'] : [])]];
       case 'delivered':
         return [['event', 'active', ...jobId, 'prev', 'waiting']];
       case 'acked':
-        // Who leaves no record has told the result itself.
+        // A worker that leaves no record has told the result itself.
         return found?.state === 'finished' ? [['event', 'completed', ...jobId, 'returnvalue', found.result ?? 'null', 'prev', 'active']] : [];
       case 'nacked':
         this.#back.add(of.id ?? '');

@@ -11,7 +11,7 @@ import { Place } from './place.js';
 export interface DqBackendOptions {
   /** A client of ioredis or node-redis for all queues and workers. Without it, each has what BullMQ is given as `connection`. */
   connection?: RedisClient;
-  /** What begins the key of each queue, if BullMQ is given no `prefix`. The default is `bull`. */
+  /** The first part of the key of each queue, if BullMQ is given no `prefix`. The default is `bull`. */
   prefix?: string;
   /**
    * For tests that replace the timers of Node: new queues follow the time of this process (`Date.now()`), and not that of
@@ -23,7 +23,7 @@ export interface DqBackendOptions {
 /** A client that belongs to one backend, or to the application. */
 interface Client {
   client: RedisClient;
-  /** Closes it, if it is the backend's own. */
+  /** Closes the client, if it belongs to the backend. */
   close: () => void;
 }
 
@@ -48,12 +48,12 @@ export function createDqBackend(options: DqBackendOptions = {}): BackendFactory<
   };
 }
 
-/** Uses a client as it is, and makes one of ioredis of anything else that BullMQ takes. */
+/** Uses a client as it is. Makes a client of ioredis of any other connection that BullMQ accepts. */
 function clientOf(connection: unknown): Client {
   if (connection && typeof connection === 'object' && ('callBuffer' in connection || 'sendCommand' in connection)) {
     return { client: connection as RedisClient, close: () => {} };
   }
-  // Only who gives options needs ioredis, as in BullMQ.
+  // Only applications that give options need ioredis, as in BullMQ.
   const { Redis } = require('ioredis') as { Redis: new (...given: unknown[]) => RedisClient & { disconnect(): void } };
   const { url, ...given } = (typeof connection === 'string' ? { url: connection } : (connection ?? {})) as { url?: string };
   const own = { maxRetriesPerRequest: null, ...given };

@@ -1,4 +1,4 @@
-/** Errors with the codes and words that BullMQ's own backends use, which people look for. */
+/** Errors with the codes and words that BullMQ's own backends use, which applications look for. */
 
 const WORDS: Record<number, (job: string, state: string) => string> = {
   [-1]: (job) => `Missing key for job ${job}.`,
@@ -14,7 +14,7 @@ const WORDS: Record<number, (job: string, state: string) => string> = {
   [-11]: () => 'Cannot create job scheduler iteration - current and next time slots already have jobs.',
 };
 
-/** The codes, by what they mean. */
+/** The codes, named by their meaning. */
 export const MISSING = -1;
 export const NO_LOCK = -2;
 export const NOT_IN_STATE = -3;
@@ -34,7 +34,7 @@ export function failure(code: number, job: string, command: string, state = 'act
   return Object.assign(new Error(message), { code });
 }
 
-/** Makes the error for what the server has nothing for. The page about BullMQ lists these. */
+/** Makes the error of a method for which the server has no counterpart. The page about BullMQ lists these. */
 export function lacking(what: string): Error {
   return new Error(`dq: ${what} (see docs/drivers/bullmq.md)`);
 }

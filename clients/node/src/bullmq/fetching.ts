@@ -1,4 +1,4 @@
-/** Takes messages for the calls of a worker, and acks what is done on the way. */
+/** Takes messages for the calls of a worker, and acks finished ones with the same commands. */
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +15,7 @@ export interface Done {
   result: string;
 }
 
-/** What tells the tokens of this process from those of others that take under the same name. */
+/** A random part that tells the tokens of this process from those of others that fetch under the same name. */
 const PROCESS = randomUUID();
 
 /** The most messages that a command with a token may ask for. */
@@ -30,7 +30,7 @@ export function newToken(): string {
 
 interface Demand {
   done: Done | undefined;
-  /** How many messages it takes, if they are there. */
+  /** How many messages the command takes, if they are available. */
   count: number;
   resolve: (taken: Taken | undefined) => void;
   reject: (error: unknown) => void;
@@ -45,8 +45,9 @@ export function takenOf(reply: unknown, since: number): Taken[] {
 }
 
 /**
- * One command at a time is under way, for all calls that came meanwhile: so a worker with many jobs needs few commands.
- * Each has a token of its own. If a connection is lost, the repeated command gets the same messages.
+ * Only one command at a time waits for its reply. It is for all calls that came meanwhile, so a worker with many jobs
+ * needs few commands. Each has a token of its own. If a connection is lost, the repeated command gets the same
+ * messages.
  */
 export class Fetching {
   #demands: Demand[] = [];
@@ -61,7 +62,7 @@ export class Fetching {
   /** The calls that have no reply yet. */
   underway = 0;
 
-  /** Who takes: the name under which the leases are held. */
+  /** The consumer: the name under which the leases are held. */
   consumer = 'bullmq';
   /** Milliseconds. */
   lease = 30_000;

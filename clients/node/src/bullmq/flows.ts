@@ -32,7 +32,7 @@ interface Child {
 type Kind = 'processed' | 'unprocessed' | 'failed' | 'ignored';
 
 export class Flows {
-  /** The queues that are there, as far as this one knows. */
+  /** The queues that are known to exist. */
   readonly #makings = new Map<string, Making>();
 
   constructor(readonly place: Place) {}
@@ -86,7 +86,7 @@ export class Flows {
     }
     try {
       const replies = (await [...places.values()][0]?.together(commands, [...places.keys(), ...keys])) ?? [];
-      // A parent that was there already goes on with the children that it has.
+      // An existing parent keeps the children that it has.
       const there = new Set(sent.filter(({ at }) => replies[at] === null).map(({ place, id }) => place.of(id)));
       for (const { place, id, job } of sent) if (there.has(place.of(id)) && job.parentKey && !there.has(job.parentKey)) await adopt(place, id, job);
       return results;

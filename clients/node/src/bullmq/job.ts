@@ -10,19 +10,22 @@ export const PRIORITIZED = ':priority';
 /** The group of the jobs that were added with `lifo`. They come before all others, the last one first. */
 export const LIFO = ':lifo';
 
-/** What a job has gathered since it was added. It is in the payload while the job waits, and in its note while it runs. */
+/**
+ * The data that a job has gathered since it was added. It is in the payload while the job waits, and in its note while
+ * it runs.
+ */
 export interface Gathered {
-  /** Grows with each change: the newer of note and payload counts. */
+  /** A version that grows with each change: the newer of note and payload is valid. */
   v: number;
   progress?: unknown;
-  /** Data that replaces the first. A JSON text. */
+  /** Data that replaces the first data. A JSON text. */
   data?: string;
   /** A JSON text. */
   stacktrace?: string;
   /** Attempts before the job was sent anew by a retry. */
   made?: number;
   started?: number;
-  /** How often it had stalled by then. */
+  /** How often the job had stalled by then. */
   stalled?: number;
   /** The wait after its last failure, in ms. */
   delay?: number;
@@ -43,7 +46,7 @@ export interface Stored {
   gathered?: Gathered;
 }
 
-/** What is read of DQ.GET. */
+/** The fields of DQ.GET that are read. */
 export interface Seen {
   id: string;
   state: string;
@@ -71,7 +74,7 @@ export function seen(reply: unknown): Seen | null {
   return reply === null || reply === undefined || reply === false ? null : shaped<Seen>(reply);
 }
 
-/** The options of a job without those that say nothing. */
+/** The options of a job without those that have no effect. */
 function kept(opts: object): Record<string, unknown> | undefined {
   const all = Object.entries(opts).filter(([name, value]) => value !== undefined && !(name === 'attempts' && value === 0));
   return all.length ? Object.fromEntries(all) : undefined;
@@ -157,7 +160,7 @@ export function gathered(of: Stored, note: string | null | undefined): Gathered 
   }
 }
 
-/** Makes the job that BullMQ reads, of the payload and what was gathered. */
+/** Makes the job that BullMQ reads, of the payload and the gathered data. */
 export function jobOf(id: string, of: Stored, more: Gathered): JobJson {
   const opts = of.opts ?? {};
   return {
@@ -182,7 +185,7 @@ export function jobOf(id: string, of: Stored, more: Gathered): JobJson {
   };
 }
 
-/** Makes the job that BullMQ reads, of what DQ.GET says. */
+/** Makes the job that BullMQ reads, of the reply of DQ.GET. */
 export function jobSeen(of: Seen): JobJson {
   const first = stored(of.payload);
   const more = gathered(first, of.note);

@@ -13,7 +13,7 @@ import { type Place, callAt } from './place.js';
 /** How long the set is kept after the last child, in ms: as the rows of a log. */
 const KEPT = String(7 * 86_400_000);
 
-/** Jobs that have got children from this process, so that only their end is looked at. */
+/** Jobs that have got children from this process, so that only the ends of these jobs are checked. */
 const parents = new Set<string>();
 const MOST_PARENTS = 10_000;
 
@@ -50,8 +50,8 @@ export function lateKey(parentKey: string): string {
 }
 
 /**
- * The commands that make a message a child of one that is there already. Throws what BullMQ throws if it is not.
- * `parentKey` is BullMQ's name of it.
+ * The commands that make a message a child of an existing one. Throws what BullMQ throws if it is not. `parentKey` is
+ * BullMQ's name of it.
  */
 export async function joining(place: Place, child: string, job: JobJson, parentKey?: string): Promise<{ commands: Word[][]; keys: string[] }> {
   const { queueKey: key, id = '' } = job.parent!;
@@ -62,7 +62,7 @@ export async function joining(place: Place, child: string, job: JobJson, parentK
   parents.add(`${key}:${id}`);
   if (parents.size > MOST_PARENTS) parents.delete(parents.values().next().value!);
   const commands: Word[][] = [['SADD', set, `${place.key}\n${child}`], ['PEXPIRE', set, KEPT]];
-  // What was counted of its children stays.
+  // The counts of its children stay.
   if (parent.state === 'held' && parent.children) {
     const json = jobSeen(parent);
     commands.unshift(sentAnew(key, parent, json, { children: parent.children.total + 1 }));
@@ -84,7 +84,7 @@ export class Late {
     await this.place.together([['HSET', key, `${this.place.key}\n${id}`, result], ['PEXPIRE', key, KEPT]], [key]);
   }
 
-  /** Throws what BullMQ throws if children of a job that is about to be completed have not ended. */
+  /** Throws BullMQ's error if children of a job that is about to be completed have not ended. */
   async check(id: string): Promise<void> {
     if (!parents.has(this.place.of(id))) return;
     const open = await this.#count(id, ['']);

@@ -7,7 +7,7 @@ import type { Place } from './place.js';
 export interface Lease {
   receipt: string;
   token: string;
-  /** By this clock. Nobody else can have the job before. */
+  /** By this clock. No other worker can have the job before. */
   until: number;
   stored: Stored;
   gathered: Gathered;

@@ -61,7 +61,7 @@ export class Looking {
     return stateOf(found) === (state === 'wait' ? 'waiting' : state);
   }
 
-  /** How it ended: 0 not yet, 1 completed, 2 failed, -1 there is no such job. */
+  /** The end of the job: 0 not yet, 1 completed, 2 failed, -1 there is no such job. */
   async finished(id: string, withValue: boolean): Promise<number | [number, string]> {
     const job = await this.get(id);
     const status = !job ? -1 : job.state === 'finished' ? 1 : job.state === 'dead' ? 2 : 0;

@@ -11,10 +11,12 @@ import type { Place } from './place.js';
 /** For ever. The greatest number that is exact. */
 export const EVER = String(Number.MAX_SAFE_INTEGER);
 
-/** What is kept of jobs that have ended, as BullMQ says it. */
+/** The jobs that are kept after their end, in BullMQ's form. */
 export type Keep = boolean | number | { age?: number; count?: number; limit?: number } | undefined;
 
-/** BullMQ counts attempts itself, keeps what has ended, and holds no job back behind another one that waits for its retry. */
+/**
+ * BullMQ counts attempts itself, keeps ended jobs, and holds no job back behind another one that waits for its retry.
+ */
 const OPTIONS: Word[] = [
   ...['RETRIES', '-1', 'BACKOFF', 'FIXED', '0', 'ONRETRY', 'SKIP', 'RETAIN', EVER, 'RETAINCOUNT', '0'],
 ];
@@ -130,7 +132,7 @@ export class Making {
     for (const [name, value] of news) this.#set.set(name, value);
   }
 
-  /** Sets what the options of a worker say about the whole queue. */
+  /** Sets the options of the whole queue that a worker's options contain. */
   async work(options: Partial<WorkerOptions>): Promise<void> {
     this.#worker = options;
     const set: Record<string, string> = {};

@@ -6,8 +6,8 @@ import type { Place } from './place.js';
 const MOST = 1024;
 
 /**
- * Each producer takes blocks of numbers, so that a job needs no round trip for its id. With an id, an add whose reply was
- * lost can be repeated.
+ * Each producer takes blocks of numbers, so that the id of a job needs no round trip. With an id, an add whose reply
+ * was lost can be repeated.
  */
 export class Numbers {
   #next = 1;
@@ -22,7 +22,7 @@ export class Numbers {
       const block = Math.max(count, this.#block);
       this.#block = Math.min(MOST, this.#block * 2);
       const last = Number(await this.place.call('INCRBY', this.place.of('id'), String(block)));
-      // Another call may have taken a block meanwhile. What was left of the block before is not used.
+      // Another call may have taken a block meanwhile. The rest of the previous block is not used.
       this.#next = last - block + 1;
       this.#last = last;
     }

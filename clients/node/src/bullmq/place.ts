@@ -1,4 +1,4 @@
-/** Where a queue of BullMQ is: its keys, and how commands get there. */
+/** The place of a queue of BullMQ: its keys, and the way in which commands get there. */
 
 import type { Server } from '../adapter.js';
 import { call } from '../connection.js';
@@ -51,12 +51,12 @@ export class Place {
     if (timed) this.clock = new ProcessClock((to) => call(server, ['DQ.TICK', this.key, 'TO', String(to)], this.key));
   }
 
-  /** The same place for another queue. */
+  /** The place of another queue at the same server. */
   sibling(prefix: string | undefined, name: string): Place {
     return new Place(this.server, prefix || this.prefix, name, this.timed);
   }
 
-  /** The key of something else that belongs to the queue, or the name of a job for BullMQ. */
+  /** A further key of the queue, or the name of a job for BullMQ. */
   of(what: string): string {
     return `${this.key}:${what}`;
   }

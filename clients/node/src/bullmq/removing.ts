@@ -8,7 +8,10 @@ import { lateKey, resultsKey } from './late.js';
 import type { Making } from './making.js';
 import { type Place, callAt } from './place.js';
 
-/** Where each state has the time that orders it, so that one message of it is found without going over the others. */
+/**
+ * The field of each state that holds the time that orders it, so that one message of it is found without going over the
+ * others.
+ */
 const ORDERED: Record<string, keyof Seen> = { delayed: 'dueAt', retry: 'dueAt', finished: 'finishedAt', dead: 'finishedAt', cancelled: 'finishedAt' };
 
 /** The states of dq that `clean` goes over. */
@@ -36,7 +39,7 @@ export class Removing {
     readonly noLimits: () => Promise<unknown>,
   ) {}
 
-  /** Removes a job, and what it has for children that have not ended. Returns 0 if one of them runs. */
+  /** Removes a job, and its children that have not ended. Returns 0 if one of them runs. */
   async remove(id: string, children: boolean): Promise<number> {
     const found = seen(await this.place.dq('GET', id));
     if (!found) return 1;
@@ -44,7 +47,7 @@ export class Removing {
     const family = children ? await this.#family(this.place.key, id) : [];
     if (found.state === 'running' || family.some(({ state }) => state === 'running')) return 0;
     for (const child of family) await this.#forget(child.key, seen(await callAt(this.place.server, child.key, 'DQ.GET', child.key, child.id)));
-    // Without its children it may be ready.
+    // Without its children the parent may be ready.
     await this.#forget(this.place.key, family.length ? seen(await this.place.dq('GET', id)) : found);
     await this.making.publish('removed', 'jobId', id, 'prev', stateOf(found));
     return 1;
@@ -101,7 +104,7 @@ export class Removing {
     return stands !== null && text(stands) === id ? [of] : [];
   }
 
-  /** Removes what waits, and what is delayed if asked to. What a scheduler has planned stays. */
+  /** Removes waiting jobs, and delayed ones if `delayed` is set. Jobs that a scheduler has planned stay. */
   async drain(delayed: boolean): Promise<void> {
     const planned = await this.#planned();
     // A parent may be ready when its last child has gone.

@@ -12,7 +12,7 @@ import { type Seen, seen } from './job.js';
 import type { Place } from './place.js';
 import type { Removing } from './removing.js';
 
-/** Slots that are looked at for one that is free. */
+/** The number of slots among which a free one is searched. */
 const SLOTS = 32;
 
 interface Definition {
@@ -141,7 +141,7 @@ export class Schedulers {
     return 0;
   }
 
-  /** Their ids and next times, in the order of those. */
+  /** The ids and next times of the schedulers, in the order of the times. */
   async range(start: number, end: number, asc: boolean): Promise<string[]> {
     const found = Object.entries(texts(await this.place.call('HGETALL', this.#key)));
     const all = found.map(([id, definition]): [string, number] => [id, (JSON.parse(definition) as Definition).next]);

@@ -1,4 +1,4 @@
-/** What is set for a whole queue: BullMQ's table of settings, pause, limits. */
+/** The settings of a whole queue: BullMQ's table of settings, pause, limits. */
 
 import { list, maybeText, shaped, text, texts } from '../replies.js';
 import type { Making } from './making.js';
@@ -14,7 +14,7 @@ export class Settings {
     return this.place.of('meta');
   }
 
-  /** Keeps settings, and sets what they mean. */
+  /** Keeps settings, and applies them. */
   async set(values: Record<string, string | number>): Promise<number> {
     await this.making.make();
     const { concurrency, max, duration, 'opts.maxLenEvents': most } = values;

@@ -72,7 +72,7 @@ export class Waiting {
         if (this.#stopped) return [];
         const sent = Date.now();
         const reply = await connection.call(words, ms);
-        // What a lost reply gave has been leased since then.
+        // The leases of a lost reply began then.
         return takenOf(reply, first ?? Math.max(sent, Date.now() - MOST_ON_THE_WAY));
       } catch (error) {
         if (this.#stopped || this.#closed) return [];

@@ -1,4 +1,4 @@
-/** What a worker does with its jobs. */
+/** The calls by which a worker settles its jobs. */
 
 import type { JobJson, MinimalJob, WorkerOptions } from 'bullmq';
 
@@ -22,10 +22,10 @@ const NONE: Next = [null, '', 0, 0];
 const MARGIN = 1000;
 
 export class Working {
-  /** Jobs that have come to this worker because another one has lost them. */
+  /** Jobs that have come to this worker because another worker has lost them. */
   readonly #stalled = new Set<string>();
   #ready: Promise<void> | undefined;
-  /** Whether it was told that the worker has nothing to do. The last jobs of a burst may end together. */
+  /** Whether the event `drained` was told. The last jobs of a burst may end together. */
   #drained = false;
   #closed = false;
   /** Who takes, and the name of the worker. */
@@ -59,7 +59,7 @@ export class Working {
     return this.#closed || (this.place.bound?.over ?? false);
   }
 
-  /** Sets what the options of the worker say about the queue. */
+  /** Sets the options of the queue that the worker's options contain. */
   #begin(): Promise<void> {
     return (this.#ready ??= this.making.make().then(() => this.making.work(this.options)));
   }
@@ -80,7 +80,7 @@ export class Working {
     return ahead.take() ?? (ahead.dry ? undefined : this.fetching.next(undefined, count));
   }
 
-  /** How many messages to take at once: for no more jobs than the worker can begin now. */
+  /** How many messages to take at once: no more than the worker can begin now. */
   get #free(): number {
     if (!this.#isBurst) return 1;
     const free = this.concurrency() - this.leases.count - this.fetching.underway - this.fetching.ahead.size;
@@ -103,7 +103,7 @@ export class Working {
       job = all ? jobSeen(all) : jobOf(taken.id, first, more);
       if (all && all.timeouts > 0) {
         this.#stalled.add(taken.id);
-        // The worker that gets it fails it, and so its listeners hear of it.
+        // The worker that gets the job fails it, and so the listeners of that worker get the event.
         if (!first.repeatJobKey && job.stalledCounter > (this.options.maxStalledCount ?? 1)) job.deferredFailure = 'job stalled more than allowable limit';
       }
     } else {
@@ -139,7 +139,7 @@ export class Working {
     return { member: '', score: 0 };
   }
 
-  /** Gives back what was taken for calls that do not come. */
+  /** Gives back the jobs that were taken for calls that do not come. */
   async close(): Promise<void> {
     await this.fetching.ahead.giveBack();
     this.#closed = true;
@@ -165,7 +165,7 @@ export class Working {
     return { result: next ? await this.#after(await this.#next(), token) : undefined, finishedOn };
   }
 
-  /** The record of a job that leaves none tells its result to nobody, so this does. */
+  /** A job that leaves no record cannot be asked for its result, so this method tells it. */
   async #completed(id: string, result: string, keep: Keep): Promise<void> {
     if (keepsNothing(keep ?? this.options.removeOnComplete)) await this.making.publish('completed', 'jobId', id, 'returnvalue', result, 'prev', 'active');
   }
@@ -219,7 +219,10 @@ export class Working {
     this.leases.drop(id);
   }
 
-  /** Gives a job back without blame. What it has gathered is in its payload then, so that its next run needs no note. */
+  /**
+   * Gives a job back without counting an attempt. The data that it has gathered is in its payload then, so that its
+   * next run needs no note.
+   */
   async #snooze(id: string, lease: Lease, ms: number, command: string): Promise<void> {
     const more: Gathered = { ...lease.gathered, v: lease.gathered.v + 1, started: (lease.gathered.started ?? 0) + 1 };
     const { data, ...rest } = more;
@@ -227,7 +230,7 @@ export class Working {
     await this.#settle(id, command, ['NACK', lease.receipt, 'SILENT', 'DELAY', String(Math.ceil(ms))], [['DQ.UPDATE', this.place.key, id, payload]]);
   }
 
-  /** The note that keeps what a run has gathered for the next one. */
+  /** The note that keeps the data of a run for the next one. */
   #note(lease: Lease, fields: Record<string, unknown>): Word[] {
     const more: Gathered = { ...lease.gathered, v: lease.gathered.v + 1 };
     if (typeof fields.stacktrace === 'string') more.stacktrace = fields.stacktrace;
@@ -250,7 +253,7 @@ export class Working {
     this.leases.drop(id);
   }
 
-  /** Throws what BullMQ throws if the job is not this worker's any more. */
+  /** Throws BullMQ's error if the job is not this worker's any more. */
   async #lost(id: string, command: string): Promise<never> {
     this.leases.drop(id);
     const found = seen(await this.place.dq('GET', id));

@@ -9,7 +9,7 @@ import type { SendOneOptions } from '../words.js';
 import { DqRecord } from './record.js';
 import type { Reply } from './reply.js';
 
-/** Where messages go, and how long a request waits for its answer. */
+/** The queue of the messages, and how long a request waits for its answer. */
 export interface DqClientOptions {
   source: Queue | Family;
   /** Milliseconds after which a request fails. The default is 60,000. */
@@ -55,7 +55,7 @@ export class DqClient extends ClientProxy {
     const answer = (reply: WritePacket) => {
       if (open) callback(reply);
     };
-    // Nobody waits for it any more. It need not be done.
+    // Nobody waits for the message any more. It need not be done.
     const drop = () => void queue.cancel(id).catch(() => {});
     const timer = setTimeout(() => {
       answer({ err: new Error(`no answer within ${this.#timeout} ms`), isDisposed: true });
@@ -79,9 +79,9 @@ export class DqClient extends ClientProxy {
   }
 
   async #request(queue: Queue, payload: string, options: SendOneOptions): Promise<Ended | null> {
-    // The record is there for the wait, also if the message has ended before it begins.
+    // The record is kept for the wait, also if the message ends before the wait begins.
     await queue.send(payload, { retain: this.#timeout, ...options });
-    // The timer of the request is first, so that null means that there is no such message.
+    // The timer of the request ends first, so that null means that there is no such message.
     return queue.wait(options.id!, this.#timeout + 1000);
   }
 

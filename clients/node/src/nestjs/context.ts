@@ -3,7 +3,7 @@ import { BaseRpcContext } from '@nestjs/microservices';
 import type { Context } from '../handling.js';
 import type { Message } from '../message.js';
 
-/** What a handler gets with `@Ctx()`. */
+/** The object that a handler gets with `@Ctx()`. */
 export class DqContext extends BaseRpcContext<[message: Message, context: Context]> {
   /** The message: id, attempt, receipt, group, headers and so on. */
   getMessage(): Message {
@@ -20,7 +20,7 @@ export class DqContext extends BaseRpcContext<[message: Message, context: Contex
     return this.args[1].note(text);
   }
 
-  /** Says what the message has really taken of its limits. It is acked with that. */
+  /** Sets the real cost of the message for its limits. It is acked with that. */
   cost(cost: number): void {
     this.args[1].cost(cost);
   }

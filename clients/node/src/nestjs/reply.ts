@@ -1,7 +1,7 @@
-/** How the answer to a request is kept as the result of its message. */
+/** The form in which the answer to a request is kept as the result of its message. */
 export interface Reply {
-  /** What the handler has given: one value, or those of its stream. */
+  /** The values that the handler has given: one, or those of its stream. */
   values?: unknown[];
-  /** What it has thrown. */
+  /** The error that the handler has thrown. */
   err?: unknown;
 }

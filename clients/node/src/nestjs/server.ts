@@ -11,12 +11,15 @@ import { Worker, type WorkerOptions } from '../worker.js';
 import { DqContext } from './context.js';
 import type { Reply } from './reply.js';
 
-/** Where messages come from, and how they are worked on. */
+/** The queue of the messages, and the way in which they are worked on. */
 export interface DqServerOptions extends WorkerOptions {
   source: Queue | Family;
 }
 
-/** What is used of the class `Server`, which is generic since NestJS 11. Parts that older releases lack may be missing. */
+/**
+ * The parts of the class `Server` that are used. It is generic since NestJS 11. Parts that older releases lack may be
+ * missing.
+ */
 interface ServerParts {
   readonly logger: { warn(message: string): unknown; error(message: unknown): unknown };
   readonly serializer: { serialize(value: unknown): unknown };
@@ -83,7 +86,7 @@ export class DqServer extends Base implements CustomTransportStrategy {
   async #handle(message: Message, context: Context): Promise<string | undefined> {
     const pattern = message.type ?? '';
     const handler = this.getHandlerByPattern(pattern);
-    // It fails, so that somebody sees it, and redrives it when there is a handler.
+    // The message fails, so that somebody sees it, and redrives it when there is a handler.
     if (!handler) throw new Error(`no handler for pattern ${JSON.stringify(pattern)}`);
     const given = new DqContext([message, context]);
     const data = message.text === '' ? undefined : message.data;
@@ -97,17 +100,17 @@ export class DqServer extends Base implements CustomTransportStrategy {
     }
   }
 
-  /** Returns the answer that says what a handler has thrown. Not everything that can be thrown has JSON. */
+  /** Returns the answer with the error that a handler has thrown. Not everything that can be thrown has JSON. */
   #answerTo(thrown: unknown): string {
     try {
       if (!isA(thrown, Error)) return this.#reply({ err: thrown });
     } catch {
-      // It is told as a text.
+      // The value is told as a text.
     }
     return this.#reply({ err: { status: 'error', message: messageOf(thrown) } });
   }
 
-  /** Runs a handler to the end of what it returns, between the hooks of the framework. */
+  /** Runs a handler to the end of its stream or promise, between the hooks of the framework. */
   #run(handler: MessageHandler, data: unknown, context: DqContext): Promise<unknown[]> {
     return new Promise((resolve, reject) => {
       const work = async () => {
@@ -130,7 +133,7 @@ export class DqServer extends Base implements CustomTransportStrategy {
   }
 }
 
-/** Returns what was thrown as an error. NestJS gives an object with a message in place of one. */
+/** Returns the thrown value as an error. NestJS gives an object with a message in place of one. */
 function asError(thrown: unknown): Error {
   return isA(thrown, Error) ? thrown : new Error(told(thrown), { cause: thrown });
 }
