@@ -2,7 +2,8 @@ package dq
 
 import "sync"
 
-// done is a message to be acked, with its result if it has one. What costs or sends others is acked by itself.
+// done is a message to be acked, with its result if it has one. A message with a cost, or with messages to send, is
+// acked by a command of its own.
 type done struct {
 	message *Message
 	result  *string
@@ -28,15 +29,16 @@ func (l doneList) words() []string {
 	return words
 }
 
-// acks collects the messages that are done. Those that are done before the next FETCH is sent are acked by it. Those that
-// are done while a FETCH waits are acked by a command of their own, because their group may wait for them.
+// acks collects the messages that are done. Messages that are done before the next FETCH is sent are acked by it.
+// Messages that are done while a FETCH waits are acked by a command of their own, because their group may wait for
+// them.
 type acks struct {
 	mutex sync.Mutex
-	// changed tells ackLate that late has grown or that the worker is to end.
+	// changed wakes ackLate when late has grown or the worker is to end.
 	changed *sync.Cond
 	// next is for the next FETCH, late for ackLate.
 	next, late doneList
-	// beforeFetch is whether there will be a FETCH that nobody has sent yet.
+	// beforeFetch is whether there will be a FETCH that is not sent yet.
 	beforeFetch bool
 	closed      bool
 }
@@ -54,7 +56,8 @@ func (a *acks) add(one done) {
 	}
 }
 
-// beginFetch returns what a FETCH acks, as it is about to be sent: those with a result, or those without.
+// beginFetch returns the messages that a FETCH acks, when it is about to be sent: those with a result, or those
+// without.
 func (a *acks) beginFetch() (now doneList) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -73,14 +76,14 @@ func (a *acks) beginFetch() (now doneList) {
 	return now
 }
 
-// endFetch tells that the reply is there. Until the next FETCH is sent, what is done waits for it.
+// endFetch notes that the reply has come. Until the next FETCH is sent, what is done waits for it.
 func (a *acks) endFetch() {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.beforeFetch = true
 }
 
-// noMoreFetches tells that nothing is to wait for a FETCH any more.
+// noMoreFetches notes that no ack may wait for a FETCH any more.
 func (a *acks) noMoreFetches() {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -89,7 +92,7 @@ func (a *acks) noMoreFetches() {
 	a.changed.Signal()
 }
 
-// addLate adds what a FETCH could not ack.
+// addLate adds a message that a FETCH could not ack.
 func (a *acks) addLate(one done) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -97,7 +100,7 @@ func (a *acks) addLate(one done) {
 	a.changed.Signal()
 }
 
-// close tells that no handler runs any more. ackLate ends when it has acked the rest.
+// close notes that no handler runs any more. ackLate ends when it has acked the rest.
 func (a *acks) close() {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -117,7 +120,7 @@ func (a *acks) takeLate() doneList {
 	return taken
 }
 
-// ackLate acks what no FETCH acks, until the worker ends.
+// ackLate acks the messages that no FETCH acks, until the worker ends.
 func (r *run) ackLate() {
 	for {
 		taken := r.acks.takeLate()

@@ -19,7 +19,7 @@ func BenchmarkLoop(b *testing.B) {
 	}
 }
 
-// BenchmarkWorker is what a worker does with an empty handler.
+// BenchmarkWorker measures a worker with an empty handler.
 func BenchmarkWorker(b *testing.B) {
 	for _, concurrency := range []int{1, 10, 100} {
 		b.Run(fmt.Sprint(concurrency), func(b *testing.B) {

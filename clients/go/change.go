@@ -157,7 +157,7 @@ func (q *Queue) PauseSchedule(ctx context.Context, name string) (bool, error) {
 	return read(reply, err, truth)
 }
 
-// ResumeSchedule lets a schedule go on. What it has missed is skipped. It returns whether it is there.
+// ResumeSchedule lets a schedule go on. The fires that it has missed are skipped. It returns whether it is there.
 func (q *Queue) ResumeSchedule(ctx context.Context, name string) (bool, error) {
 	reply, err := q.Do(ctx, "SCHEDULES", "RESUME", name)
 	return read(reply, err, truth)
@@ -169,8 +169,8 @@ func (q *Queue) Schedules(ctx context.Context) ([]ScheduleRecord, error) {
 	return read(reply, err, each(scheduleRecord))
 }
 
-// Tick does all that is due. With Advance or To it moves the clock of a queue with ManualClock, and does all that falls due
-// on the way. It returns how much of each kind.
+// Tick processes all due events. With Advance or To it moves the clock of a queue with ManualClock, and does all that
+// falls due on the way. It returns how much of each kind.
 func (q *Queue) Tick(ctx context.Context, move ...TickOption) (Info, error) {
 	var words []string
 	for _, one := range move {

@@ -26,7 +26,7 @@ type step struct {
 	Work  int
 	Grace *int
 	Types []string
-	// Durable is what a queue does that nobody confirms.
+	// Durable has the steps of a queue whose commands nobody confirms.
 	Durable []string
 }
 
@@ -78,7 +78,7 @@ func runCase(t *testing.T, cli dq.RedisCli, key string, steps []step) {
 	}
 }
 
-// durably sends or acks by a queue that nobody confirms: the server has no replica.
+// durably sends or acks by a queue whose commands nobody confirms: the server has no replica.
 func durably(t *testing.T, q *dq.Queue, known map[string]string, words []string) {
 	q.Durable, q.Patience = &dq.Durable{Replicas: 9, InMemory: true, Timeout: 10 * time.Millisecond}, 0
 	if words[0] == "send" {
@@ -120,7 +120,7 @@ func work(t *testing.T, q *dq.Queue, one step) {
 	must(t, worker.Run(running))
 }
 
-// outcome is what a handler does for a payload.
+// outcome returns the result of a handler for a payload.
 func outcome(t *testing.T, handling context.Context, m *dq.Message, payload []interface{}) error {
 	words := func(i int) string {
 		word, _ := payload[i].(string)
@@ -171,7 +171,7 @@ func outcome(t *testing.T, handling context.Context, m *dq.Message, payload []in
 	return handling.Err()
 }
 
-// matches reports whether a reply is what a step expects. RESP2 has no maps, doubles and booleans of its own.
+// matches reports whether a reply is the one that a step expects. RESP2 has no maps, doubles and booleans of its own.
 func matches(expected, reply interface{}, known map[string]string) bool {
 	switch want := expected.(type) {
 	case nil:
@@ -226,7 +226,7 @@ func text(value interface{}) string {
 	return fmt.Sprint(value)
 }
 
-// resp3 is a client that speaks RESP3 and has nothing but Do: what go-redis makes of replies, without go-redis. Each
+// resp3 is a client that speaks RESP3 and has only Do. It converts replies as go-redis does, without go-redis. Each
 // command has a connection of its own.
 type resp3 string
 

@@ -105,7 +105,7 @@ func (q *Queue) Touch(ctx context.Context, lease time.Duration, receipts []int64
 	return read(reply, err, whole)
 }
 
-// Following is what follows from a message that is done: a Next or a Signal, in AckSend and Message.Follow.
+// Following is a consequence of a message that is done: a Next or a Signal, in AckSend and Message.Follow.
 type Following interface{ followingWords(key string) []string }
 
 // Next is a message that follows from another one.

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Durable makes a Queue have what it sends and settles confirmed: Send, SendMany, GroupPush, Ack, AckSend and Nack return
-// when it can no longer be lost, and otherwise with a *NotConfirmedError.
+// Durable makes a Queue wait for the confirmation of its commands: Send, SendMany, GroupPush, Ack, AckSend and Nack
+// return when it can no longer be lost, and otherwise with a *NotConfirmedError.
 //
 // The zero value wants the log of the server synced to its disk, so that a power failure takes nothing (WAITAOF, which Redis
 // 7.2 and Valkey have). With appendfsync everysec that takes up to a second. The client must be a PipelineCli.
@@ -38,14 +38,14 @@ type PipelineCli interface {
 // NotConfirmedError says that a command was run, but is not known to survive a fault: the queue is as Reply says on the
 // server that has replied, and may lose that again.
 type NotConfirmedError struct {
-	// Reply is what the server has replied to the command.
+	// Reply is the reply of the server to the command.
 	Reply interface{}
 	// ID is the id of the message, of Send. It may be sent again with this ID.
 	ID string
 	// Synced is whether the log of the server was synced, and Replicas how many replicas have confirmed.
 	Synced   bool
 	Replicas int
-	// Err is what the server has replied in place of a confirmation, or nil if the time was over.
+	// Err is the reply of the server in place of a confirmation, or nil if the time was over.
 	Err error
 
 	why string
@@ -55,7 +55,7 @@ func (e *NotConfirmedError) Error() string {
 	return "dq: the command was run, but it is not confirmed that this lasts: " + e.why
 }
 
-// Unwrap returns what the server has replied in place of a confirmation.
+// Unwrap returns Err.
 func (e *NotConfirmedError) Unwrap() error { return e.Err }
 
 // run runs a command, and has it confirmed.
@@ -150,7 +150,7 @@ func (q *Queue) sendInsisting(ctx context.Context, words []string) (interface{},
 	return reply, err
 }
 
-// idIn returns what follows the word ID behind a payload.
+// idIn returns the word after ID behind a payload.
 func idIn(words []string) string {
 	for i := 1; i+1 < len(words); i++ {
 		if words[i] == "ID" {

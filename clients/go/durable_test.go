@@ -100,7 +100,7 @@ func TestAServerThatCannotConfirmSaysSo(t *testing.T) {
 	q := newQueue(t)
 	q.Durable = &dq.Durable{Timeout: time.Second}
 	_, err := q.Send(ctx, []byte("a"))
-	// It has no log, or is too old for WAITAOF.
+	// The server has no log, or is too old for WAITAOF.
 	if text := unconfirmed(t, err).Error(); !strings.Contains(text, "appendonly") && !strings.Contains(text, "Redis 7.2") {
 		t.Fatal(text)
 	}

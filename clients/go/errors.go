@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ErrNil may be returned by a RedisCli in place of a null reply.
+// ErrNil may be returned by a RedisCli instead of a null reply.
 var ErrNil = errors.New("nil")
 
 // ErrLeaseLost is the error of a call that needs the lease of a message that is over: another consumer may have it now.
@@ -82,7 +82,7 @@ func IsTransient(err error) bool {
 	return errors.As(err, &lost)
 }
 
-// checked tells what a client returned apart: a reply, an error reply, or no reply.
+// checked separates the returned values of a client: a reply, an error reply, or no reply.
 func checked(reply interface{}, err error) (interface{}, error) {
 	if err == nil {
 		return reply, nil
@@ -98,7 +98,7 @@ func checked(reply interface{}, err error) (interface{}, error) {
 	return nil, &ConnError{Err: err}
 }
 
-// isCode tells the first word of an error reply from that of another error, which has small letters.
+// isCode reports whether a word is the code of an error reply. The first word of any other error has small letters.
 func isCode(word string) bool {
 	return word != "" && strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
 }

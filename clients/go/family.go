@@ -14,9 +14,9 @@ import (
 // If the client is a NodesCli, the family is fetched from all nodes, with one waiting connection for each. Otherwise it is
 // on one server.
 type Family struct {
-	// Patience is that of the queues, see Queue. Set it before the first use.
+	// Patience is the Patience of each queue, see Queue. Set it before the first use.
 	Patience time.Duration
-	// Durable is that of the queues, too.
+	// Durable is the Durable of each queue, see Queue.
 	Durable *Durable
 	// GrownFrom is half of the number of partitions while the family grows from that number, and else 0. A message then
 	// goes to the queue that its group had before, as long as that has messages of the group. So groups keep their order.

@@ -65,8 +65,8 @@ func reason(err error, otherwise string) string {
 // longestError is the length at which the text of an error is cut.
 const longestError = 1000
 
-// verdict returns what becomes of a message whose handler returned err, and the options of the NACK. The methods of an error
-// are the program's own, and may panic: those of a nil pointer do so easily.
+// verdict returns the outcome of a message whose handler returned err, and the options of the NACK. The methods of an
+// error are the program's own, and may panic: those of a nil pointer do so easily.
 func verdict(err error) (step Step, options []NackOption) {
 	defer func() {
 		if recover() != nil {

@@ -108,7 +108,7 @@ func (q *Queue) Batches(ctx context.Context, visit func(BatchRecord) error) erro
 	return pages(ctx, q, []string{"BATCHES"}, []string{"COUNT", "100"}, batchRecord, visit)
 }
 
-// Children visits the children of a message, and what has become of them.
+// Children visits the children of a message, and their states.
 func (q *Queue) Children(ctx context.Context, id string, visit func(ChildRecord) error) error {
 	return pages(ctx, q, []string{"CHILDREN", id}, []string{"COUNT", "100"}, childRecord, visit)
 }
@@ -118,7 +118,7 @@ func (q *Queue) Limits(ctx context.Context, visit func(LimitRecord) error) error
 	return pages(ctx, q, []string{"LIMITS"}, []string{"COUNT", "100"}, limitRecord, visit)
 }
 
-// Consumers returns those who fetched under a name, and what they hold.
+// Consumers returns the consumers that fetched under a name, and the messages that they hold.
 func (q *Queue) Consumers(ctx context.Context) ([]ConsumerRecord, error) {
 	reply, err := q.Do(ctx, "CONSUMERS")
 	return read(reply, err, each(consumerRecord))

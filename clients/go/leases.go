@@ -75,7 +75,7 @@ func (l *leases) toExtend(limit time.Duration) (messages []*Message) {
 	return messages
 }
 
-// beat extends the leases of what is handled, three times in each lease, so that one beat may get lost.
+// beat extends the leases of the handled messages, three times in each lease, so that one beat may get lost.
 func (r *run) beat(ended <-chan struct{}) {
 	if r.NoHeartbeats {
 		return
@@ -104,7 +104,7 @@ func (r *run) extend(queue *Queue, messages []*Message) {
 		return
 	}
 	for _, m := range messages {
-		// A message that was finished in the meantime has no lease, either.
+		// A message that was finished in the meantime has no lease any more.
 		if kept, err := queue.Touch(r.settling, r.Lease, []int64{m.Receipt}); err == nil && kept == 0 && r.leases.drop(m) {
 			r.Logf("dq: the lease of %s is lost", m.ID)
 		}

@@ -28,14 +28,14 @@ type Message struct {
 	LeaseUntil time.Time
 	// RetriesLeft is how many failures are still forgiven. -1 means all.
 	RetriesLeft int
-	// Note is what an earlier attempt has left.
+	// Note is the note that an earlier attempt has left.
 	Note string
 	// Signal is the text of the last signal. It is nil if none has come, also when the wait for one was over.
 	Signal *string
 	Batch  string
 	// After is the batch that the message was held for.
 	After *BatchCounts
-	// Children are those that the message was held for.
+	// Children are the children that the message was held for.
 	Children *ChildCounts
 	// Queue is where the message came from.
 	Queue *Queue
@@ -46,7 +46,7 @@ type Message struct {
 	said  outcome // by its handler
 }
 
-// outcome is what a handler has said about a message that it finishes.
+// outcome has the result of a handler for a message that it finishes.
 type outcome struct {
 	result    *string
 	cost      *int
@@ -63,8 +63,8 @@ func (m *Message) SetResult(result string) {
 	m.said.result = &result
 }
 
-// SetCost makes the worker ack the message, when its handler has succeeded, with what it has really taken of its limits.
-// What Follow acks goes without it.
+// SetCost makes the worker ack the message, when its handler has succeeded, with its real cost for its limits. A
+// message that Follow acks has no real cost.
 func (m *Message) SetCost(cost int) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -89,7 +89,7 @@ func (m *Message) Follow(following ...Following) {
 	m.said.following = append(m.said.following, following...)
 }
 
-// outcome returns what the handler has said about the message.
+// outcome returns the result of the handler for the message.
 func (m *Message) outcome() outcome {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

@@ -17,12 +17,12 @@ import (
 	"dq/redigo"
 )
 
-// loud is an error that panics when it is looked at, as one does that is a nil pointer.
+// loud is an error that panics when it is looked at, like an error that is a nil pointer.
 type loud struct{ text string }
 
 func (e *loud) Error() string { return e.text }
 
-// stubborn is an error that panics when it is asked what it is.
+// stubborn is an error that panics when its kind is asked.
 type stubborn struct{}
 
 func (stubborn) Error() string          { return "stubborn" }
@@ -65,7 +65,8 @@ func TestHoweverAHandlerEndsItsMessageFailsAndTheNextOneRuns(t *testing.T) {
 	}
 }
 
-// kill is what this program does as a process of its own in TestAMessageThatKillsItsWorkersIsGivenUpAfterThree.
+// kill is the part of this program that runs as a separate process in
+// TestAMessageThatKillsItsWorkersIsGivenUpAfterThree.
 func kill(key string) {
 	worker := dq.Worker{
 		Queue:   dq.NewQueue(redigo.Dial(url), key),
@@ -138,7 +139,7 @@ func TestAResultThatTheServerRefusesMakesItsMessageDead(t *testing.T) {
 	}
 	stop := running(t, &dq.Worker{Queue: q, Block: 50 * time.Millisecond, Handler: func(_ context.Context, m *dq.Message) error {
 		if m.ID == "c" {
-			// A fetch waits meanwhile, so this is acked by itself.
+			// A fetch waits meanwhile, so this message is acked by a command of its own.
 			time.Sleep(100 * time.Millisecond)
 		}
 		m.SetResult("result")
@@ -152,7 +153,7 @@ func TestAResultThatTheServerRefusesMakesItsMessageDead(t *testing.T) {
 	}
 }
 
-// silent is a server that accepts connections, and passes everything on until it is silenced.
+// silent is a server that accepts connections, and passes everything on until silenced is called.
 func silent(t *testing.T) (address string, silence func()) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -26,7 +26,7 @@ type (
 	ListOption interface{ listWords() []string }
 	// FindOption is a condition of Find, RedriveFound, CancelFound and PurgeFound.
 	FindOption interface{ findWords() []string }
-	// ScopeOption says what Purge, Pause and Resume are about, and for how long Pause holds.
+	// ScopeOption sets the target of Purge, Pause and Resume, and the time for which Pause holds.
 	ScopeOption interface{ scopeWords() []string }
 	// RedriveOption says which dead messages Redrive is about.
 	RedriveOption interface{ redriveWords() []string }
@@ -38,7 +38,8 @@ type (
 	LimitOption interface{ limitWords() []string }
 )
 
-// option holds the words of any option. What it may be given to is decided by the interface that its function returns.
+// option holds the words of any option. The commands that accept it are decided by the interface that its function
+// returns.
 type option []string
 
 func (o option) sendWords() []string     { return o }
@@ -70,7 +71,7 @@ func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 func count(n int) string { return strconv.Itoa(n) }
 
-// AnyOption is an option of every command, as far as this package can tell.
+// AnyOption is an option of every command, in the types of this package.
 type AnyOption interface {
 	SendOption
 	QueueOption
@@ -148,8 +149,8 @@ func Batch(name string) interface {
 	return option{"BATCH", name}
 }
 
-// Lease is how long a consumer has a message for itself, at least 1 ms. That of Fetch wins over that of the message,
-// and that over the queue's.
+// Lease is how long a consumer has a message, at least 1 ms. That of Fetch wins over that of the message, and that over
+// the queue's.
 func Lease(span time.Duration) interface {
 	SendOption
 	QueueOption
@@ -158,7 +159,7 @@ func Lease(span time.Duration) interface {
 	return option{"LEASE", millis(span)}
 }
 
-// MessageOption is an option of a queue that a message can have for itself.
+// MessageOption is an option of a queue that a message can have, too.
 type MessageOption interface {
 	SendOption
 	QueueOption
@@ -176,7 +177,8 @@ func Errors(n int) MessageOption { return option{"ERRORS", count(n)} }
 // Kind is how the wait after a failure grows.
 type Kind string
 
-// Each wait is as long as the first one; longer than the one before by the first one; twice as long as the one before.
+// FIXED waits are all as long as the first one; each LINEAR wait is longer than the one before by the first one; each
+// EXP wait is twice as long as the one before.
 const (
 	Fixed  Kind = "FIXED"
 	Linear Kind = "LINEAR"
@@ -245,8 +247,8 @@ func Note(text string) interface {
 	return option{"NOTE", text}
 }
 
-// Cost is what a message takes of each of its Limits, and of its group's turn with Fair("COST"): 1 by default. In Ack it is
-// what each of the messages has really taken.
+// Cost is the cost of a message for each of its Limits, and for its group's turn with Fair("COST"): 1 by default. In
+// Ack it is what each of the messages has really taken.
 func Cost(n int) interface {
 	SendOption
 	AckOption
@@ -327,7 +329,7 @@ func Headers(fields map[string]string) SendOption {
 // After holds a message until all messages of a batch have ended.
 func After(batch string) SendOption { return option{"AFTER", batch} }
 
-// OnFail is what a dead message of the batch of After means: "HOLD" (the default) holds on, "GO" counts it as ended,
+// OnFail is the effect of a dead message of the batch of After: "HOLD" (the default) holds on, "GO" counts it as ended,
 // "DIE" makes the held message dead.
 func OnFail(what string) SendOption { return option{"ONFAIL", what} }
 

@@ -17,7 +17,7 @@ import (
 type Queue struct {
 	// Patience is for how long Send repeats itself while the connection is down.
 	Patience time.Duration
-	// Durable has what is sent and settled confirmed before a method returns. Nil: the reply is enough.
+	// Durable makes a method return only when its command is confirmed. Nil: the reply is enough.
 	Durable *Durable
 
 	cli RedisCli
@@ -82,9 +82,9 @@ func queueWords(options []QueueOption) (words []string) {
 // Send adds a message. It returns its id, or "" if the id was taken and nothing was added.
 //
 // While the connection is down it repeats itself, for Patience. A message is not added twice by that, because it always
-// has an id: yours, or a new UUID. Of an id of yours, "" may also mean that an earlier try got through. Set Dedup on the
-// queue to a minute or so: without it an id is free again as soon as its message is finished, and a try repeated later
-// than that would add it anew.
+// has an id: yours, or a new UUID. For an id of yours, "" may also mean that an earlier try got through. Set Dedup on
+// the queue to a minute or so: without it an id is free again as soon as its message is finished, and a try repeated
+// later than that would add it anew.
 func (q *Queue) Send(ctx context.Context, payload []byte, options ...SendOption) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -126,7 +126,8 @@ func (q *Queue) SendMany(ctx context.Context, payloads [][]byte, options ...Send
 	return read(reply, err, texts)
 }
 
-// Paths says where GroupPush finds what in a JSON object: names of fields, or JSON Pointers that start with /.
+// Paths has the places in a JSON object at which GroupPush finds values: names of fields, or JSON Pointers that start
+// with /.
 type Paths struct {
 	// Group is the paths whose values, joined by _, are the group.
 	Group []string

@@ -2,7 +2,7 @@ package dq
 
 import "time"
 
-// The options of Create, Ensure and Alter that no message has for itself, or with another meaning.
+// The options of Create, Ensure and Alter that a message cannot have, or has with another meaning.
 
 // MaxBackoff is the longest wait after a failure. 0 means no limit.
 func MaxBackoff(span time.Duration) QueueOption { return option{"MAXBACKOFF", millis(span)} }
@@ -34,12 +34,12 @@ func GroupConcurrency(n int) QueueOption { return option{"GROUPCONCURRENCY", cou
 // OnRetry is whether a group waits behind a failed message of it: "BLOCK" (the default) or "SKIP".
 func OnRetry(what string) QueueOption { return option{"ONRETRY", what} }
 
-// OnDead is whether a group goes on when a message of it dies: "CONTINUE" (the default) or "BLOCK". Of a message it is what
-// its death means for its Parent.
+// OnDead is whether a group goes on when a message of it dies: "CONTINUE" (the default) or "BLOCK". As an option of a
+// message it is the effect of its death on its Parent.
 func OnDead(what string) MessageOption { return option{"ONDEAD", what} }
 
-// Fair is what groups take turns by: "COUNT", the number of messages (the default), "TIME", for which workers held them, or
-// "COST".
+// Fair is the measure by which groups take turns: "COUNT", the number of messages (the default), "TIME", for which
+// workers held them, or "COST".
 func Fair(by string) QueueOption { return option{"FAIR", by} }
 
 // Breaker stops the deliveries of a group for open after n failures in any window of per. If the next one fails too, it

@@ -21,7 +21,8 @@ const (
 	Cancelled State = "cancelled"
 )
 
-// Record is a message as Get, List, Find and Peek show it. What does not apply is empty: a zero time, a nil pointer.
+// Record is a message as Get, List, Find and Peek show it. A field that does not apply is empty: a zero time, a nil
+// pointer.
 type Record struct {
 	ID          string
 	Status      string
@@ -62,7 +63,7 @@ type Record struct {
 	Errors   []FailedAttempt // the last failed attempts that Errors keeps, the oldest first
 }
 
-// FailedAttempt is a failed attempt of a message: its number, when it failed, who had it, and what was said of it.
+// FailedAttempt is a failed attempt of a message: its number, the time of the failure, the consumer, and the error.
 type FailedAttempt struct {
 	Attempt  int
 	At       time.Time
@@ -193,7 +194,7 @@ func childCounts(value interface{}) ChildCounts {
 	}
 }
 
-// ParentRecord is the parent of a child: the key of its queue, its id, and what the death of the child means for it.
+// ParentRecord is the parent of a child: the key of its queue, its id, and the effect of the child's death on it.
 type ParentRecord struct {
 	Key, ID, OnDead string
 }
@@ -235,7 +236,8 @@ type LimitRecord struct {
 	NextFree    time.Time // when a message of cost 1 can begin; zero if only the end of another one makes room
 }
 
-// Window is a Rate of a limit: what may begin in any window of Per, and what has begun in the last one.
+// Window is a Rate of a limit: how many deliveries may begin in any window of Per, and how many have begun in the last
+// one.
 type Window struct {
 	N    int64
 	Per  time.Duration
@@ -312,7 +314,7 @@ func scheduleRecord(value interface{}) ScheduleRecord {
 	}
 }
 
-// Explanation is why a message is in its state: a code, a sentence, until when, and what holds it.
+// Explanation is why a message is in its state: a code, a sentence, the end of the reason, and the cause.
 type Explanation struct {
 	Code  string
 	Why   string

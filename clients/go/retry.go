@@ -14,7 +14,7 @@ func insist(ctx context.Context, cli RedisCli, patience time.Duration, command [
 	return insistOn(ctx, patience, IsTransient, func() (interface{}, error) { return do(cli, command) })
 }
 
-// insistOn runs a function, and repeats it after errors of which again says so, for as long as patience says.
+// insistOn runs a function, and repeats it after errors for which again returns true, for the time of patience.
 func insistOn(
 	ctx context.Context, patience time.Duration, again func(error) bool, run func() (interface{}, error),
 ) (interface{}, error) {

@@ -113,7 +113,7 @@ func emptied(t testing.TB, q *dq.Queue) {
 	})
 }
 
-// running runs a worker until the function that it returns is called, which returns what Run has returned.
+// running runs a worker until the function that it returns is called, which returns the result of Run.
 func running(t testing.TB, worker *dq.Worker) (stop func() error) {
 	t.Helper()
 	if worker.Logf == nil {
@@ -139,7 +139,7 @@ func running(t testing.TB, worker *dq.Worker) (stop func() error) {
 	return stop
 }
 
-// onlyDo hides what a client has besides Do.
+// onlyDo hides the methods of a client besides Do.
 type onlyDo struct{ dq.RedisCli }
 
 // losing is a client that loses the replies for which lose returns true. The command is run all the same.

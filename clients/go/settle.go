@@ -36,8 +36,8 @@ func (r *run) handle(ctx context.Context, m *Message) {
 	err = r.Handler(ctx, m)
 }
 
-// mayHaveKilled tells whether a message may have taken more workers with it than it may. Where RETRIES is a limit, the
-// server counts.
+// mayHaveKilled tells whether a message may have killed more workers than it may. Where RETRIES is a limit, the server
+// counts.
 func (r *run) mayHaveKilled(m *Message) bool {
 	return r.LostWorkers > 0 && m.Attempt > r.LostWorkers && m.RetriesLeft == -1
 }
@@ -61,7 +61,7 @@ func (r *run) ended(ctx context.Context, m *Message, err error) {
 		r.Observe(Acked, m)
 		r.acks.add(done{m, said.result})
 	case r.leases.holds(m):
-		// Its lease is extended until the server knows, in case the connection is down.
+		// The message's lease is extended until the server knows, in case the connection is down.
 		r.Observe(r.settleNow(m, said, err), m)
 		r.leases.drop(m)
 	default:
@@ -85,14 +85,15 @@ func (r *run) settleNow(m *Message, said outcome, err error) Step {
 	become, options := verdict(err)
 	changed, err := r.settle([]*Message{m}, "NACK", nackWords(options))
 	if isRefusal(err) {
-		// It fails plainly if the server refuses what is to be done with it.
+		// The message fails plainly if the server refuses the outcome.
 		become = Nacked
 		changed, _ = r.settle([]*Message{m}, "NACK", nackWords([]NackOption{Error(err.Error())}))
 	}
 	return step(changed > 0, become)
 }
 
-// follow acks a message and sends what follows from it, in one step. It returns false if the lease was over.
+// follow acks a message and sends the messages that follow from it, in one step. It returns false if the lease was
+// over.
 func (r *run) follow(m *Message, said outcome) (bool, error) {
 	words := append([]string{number(m.Receipt)}, said.words()...)
 	words = append(words, followingWords(said.following, m.Queue.key)...)

@@ -35,8 +35,8 @@ type Worker struct {
 	// Block is how long one FETCH waits at the server, 2 seconds by default. It must be shorter than the read timeout of
 	// the client. With a client that is no BlockingCli a stop takes that long.
 	Block time.Duration
-	// Grace is how long handlers may go on after a stop, 20 seconds by default. What is not finished then is given back as
-	// if it had not been delivered.
+	// Grace is how long handlers may go on after a stop, 20 seconds by default. Messages that are not finished then are
+	// given back as if it had not been delivered.
 	Grace time.Duration
 	// LostWorkers is after how many lost workers a message without limit of RETRIES is given up: 3 by default, never if it
 	// is negative. Where RETRIES is a limit, the server counts lost workers as it counts other failures.
@@ -44,13 +44,13 @@ type Worker struct {
 	// Consumer is the name that the server shows: by default host and process id, and a number if other workers run in the
 	// process. No two workers may share it.
 	Consumer string
-	// Logf gets what goes wrong. The default is log.Printf.
+	// Logf gets the errors. The default is log.Printf.
 	Logf func(format string, args ...interface{})
 	// Observe is called after each step of a message, if it is set. It must not block.
 	Observe func(step Step, m *Message)
 }
 
-// Step is what a Worker has done with a message.
+// Step is the step that a Worker has taken with a message.
 type Step int
 
 // The steps. Begun is before the handler is called. Acked is when it has succeeded: the ack is on its way then. Nacked (after
@@ -74,8 +74,8 @@ const mostReceipts = 1000
 // type) after it has stopped in the same way: it fetches no more, handlers get Grace to finish, and messages that are not
 // finished are given back. It may be called again.
 //
-// It returns within Grace and two seconds after ctx is done, also if the server is gone or silent. What it could not tell
-// the server comes back when its lease ends.
+// It returns within Grace and two seconds after ctx is done, also if the server is gone or silent. A message whose
+// outcome did not reach the server comes back when its lease ends.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.Handler == nil || (w.Queue == nil) == (w.Family == nil) {
 		return errors.New("dq: a Worker needs a Handler, and a Queue or a Family")
@@ -98,7 +98,8 @@ type run struct {
 
 	leases leases
 	acks   acks
-	// free has an element for each message that may still be taken: the concurrency less what is being handled.
+	// free has an element for each message that may still be taken: the concurrency less the number of messages that are
+	// being handled.
 	free     chan struct{}
 	handlers sync.WaitGroup
 
@@ -192,8 +193,8 @@ func (r *run) fail(err error) {
 	r.stopFetching()
 }
 
-// finish gives the handlers time to end, and gives back what they have not finished. It returns when nothing is fetched
-// any more, either.
+// finish gives the handlers time to end, and gives back the messages that they have not finished. It returns when
+// nothing is fetched any more, either.
 func (r *run) finish(fetched <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
@@ -238,7 +239,7 @@ func (r *run) loop(ctx context.Context, from source, consumer string) {
 	}
 }
 
-// begin handles messages, each of which has a place.
+// begin handles messages. Each has a place in free already.
 func (r *run) begin(batch []*Message) {
 	for _, m := range batch {
 		m.lease = r.Lease
@@ -252,14 +253,14 @@ func (r *run) begin(batch []*Message) {
 	}
 }
 
-// take waits for a free place, and takes all that are free. It returns 0 when ctx is done.
+// take waits for a free place, and takes all free ones. It returns 0 when ctx is done.
 func (r *run) take(ctx context.Context) int {
 	select {
 	case <-ctx.Done():
 		return 0
 	case <-r.free:
 	}
-	// A place may become free because of the stop: what was given back then must not be fetched once more.
+	// A place may become free because of the stop: messages that were given back then must not be fetched once more.
 	if ctx.Err() != nil {
 		r.release(1)
 		return 0

@@ -21,13 +21,13 @@ import (
 // RedisCli is all that a queue needs of a Redis client. Package dq/redigo makes one of a pool of redigo.
 type RedisCli = dq.RedisCli
 
-// NilErr may be returned by a RedisCli in place of a null reply.
+// NilErr may be returned by a RedisCli instead of a null reply.
 var NilErr = dq.ErrNil
 
 // CallbackFunc does the work of a message. It returns true when the work is done, and false to get the message again.
 type CallbackFunc = func(string) bool
 
-// Logger gets what goes wrong.
+// Logger gets the errors.
 type Logger interface {
 	Printf(format string, v ...interface{})
 }
@@ -123,7 +123,7 @@ func (q *DelayQueue) WithCallback(callback CallbackFunc) *DelayQueue {
 	return q
 }
 
-// WithLogger sets what gets the errors of consuming. The default is log.Default().
+// WithLogger sets the logger for errors of consuming. The default is log.Default().
 func (q *DelayQueue) WithLogger(logger Logger) *DelayQueue {
 	q.logger = logger
 	return q
@@ -352,7 +352,7 @@ func (q *DelayQueue) GetPendingCount() (int64, error) {
 	return q.count(dq.Delayed, dq.Retrying)
 }
 
-// GetReadyCount returns the number of messages whose time has come, and that nobody has yet.
+// GetReadyCount returns the number of messages whose time has come, and that no consumer has yet.
 func (q *DelayQueue) GetReadyCount() (int64, error) { return q.count(dq.Ready) }
 
 // GetProcessingCount returns the number of messages that are being consumed.

@@ -36,7 +36,7 @@ func TestEachMessageIsConsumedOnceAndAFailedOneIsRetried(t *testing.T) {
 	for payload, n := range deliveries {
 		equal(t, payload, n, map[bool]int{true: 1, false: 3}[payload[0] == '+'])
 	}
-	// What has failed for the last time is kept.
+	// A message that has failed for the last time is kept.
 	dead, err := dq.NewQueue(connect(t), "dp:"+t.Name()).Len(ctx, dq.Dead)
 	must(t, err)
 	equal(t, "dead", dead, 50)
@@ -75,7 +75,7 @@ func TestACallbackStopsTheConsumer(t *testing.T) {
 	<-q.StartConsume()
 	equal(t, "received", received, 3)
 	equal(t, "left", counts(t, q), "0 2 0")
-	// It can be started again.
+	// The queue can be started again.
 	done := q.StartConsume()
 	waitFor(t, "an empty queue", func() bool { return counts(t, q) == "0 0 0" })
 	q.StopConsume()

@@ -10,7 +10,7 @@ import (
 const (
 	// NewMessageEvent is a message that was sent.
 	NewMessageEvent = iota + 1
-	// ReadyEvent is a message whose time has come. It is reported when the message is delivered for the first time.
+	// ReadyEvent is a message that is due. It is reported when the message is delivered for the first time.
 	ReadyEvent
 	// DeliveredEvent is the first delivery of a message.
 	DeliveredEvent
@@ -26,7 +26,7 @@ const (
 
 // Event is something that happened to messages of a queue.
 type Event struct {
-	// Code is what happened, such as AckEvent.
+	// Code is the kind of event, such as AckEvent.
 	Code int
 	// Timestamp is when, in Unix seconds.
 	Timestamp int64

@@ -21,7 +21,7 @@ func NewMonitor0(name string, cli RedisCli, opts ...interface{}) *Monitor {
 	return &Monitor{NewQueue0(name, cli, opts...)}
 }
 
-// WithLogger sets what gets errors.
+// WithLogger sets the logger for errors.
 func (m *Monitor) WithLogger(logger *log.Logger) *Monitor {
 	m.inner.WithLogger(logger)
 	return m
@@ -30,7 +30,7 @@ func (m *Monitor) WithLogger(logger *log.Logger) *Monitor {
 // GetPendingCount returns the number of messages whose time has not come, and of those that wait after a failure.
 func (m *Monitor) GetPendingCount() (int64, error) { return m.inner.GetPendingCount() }
 
-// GetReadyCount returns the number of messages whose time has come, and that nobody has yet.
+// GetReadyCount returns the number of messages whose time has come, and that no consumer has yet.
 func (m *Monitor) GetReadyCount() (int64, error) { return m.inner.GetReadyCount() }
 
 // GetProcessingCount returns the number of messages that are being consumed.
@@ -82,7 +82,7 @@ func (m *Monitor) ListenEvent(listener EventListener) (func(), error) {
 	return stop, nil
 }
 
-// lastEvent returns the id of the last event that there is.
+// lastEvent returns the id of the last event.
 func (m *Monitor) lastEvent() (string, error) {
 	reply, err := m.inner.cli.Do("XREVRANGE", m.inner.eventsKey(), "+", "-", "COUNT", "1")
 	if err != nil && err != NilErr {

@@ -12,7 +12,7 @@ import (
 	"dq/delayqueue"
 )
 
-// telling is a client that tells when it begins to wait for events.
+// telling is a client that reports when it begins to wait for events.
 type telling struct {
 	delayqueue.RedisCli
 	listens chan<- bool

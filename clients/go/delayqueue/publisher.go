@@ -15,7 +15,7 @@ func NewPublisher0(name string, cli RedisCli, opts ...interface{}) *Publisher {
 	return &Publisher{NewQueue0(name, cli, opts...)}
 }
 
-// WithLogger sets what gets errors.
+// WithLogger sets the logger for errors.
 func (p *Publisher) WithLogger(logger *log.Logger) *Publisher {
 	p.inner.WithLogger(logger)
 	return p

@@ -27,7 +27,7 @@ func connect(t testing.TB) *redigo.Client {
 	return cli
 }
 
-// onlyDo is a client as others write it: it has nothing but Do, and each call has a connection of its own.
+// onlyDo is a client as applications write it: it has only Do, and each call has a connection of its own.
 type onlyDo struct{ delayqueue.RedisCli }
 
 // newQueue returns an empty queue that is named after the test.

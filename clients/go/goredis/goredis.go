@@ -113,7 +113,7 @@ func (c *Single) DoBlocking(ctx context.Context, wait time.Duration, args ...int
 			return c.redis.ClientUnblock(context.Background(), w.id).Err()
 		})
 	if err != nil {
-		// It may be broken. An error reply is rare enough not to be told from that.
+		// The connection may be broken. An error reply is rare enough not to be told from that.
 		_ = w.conn.Close()
 		return reply, err
 	}

@@ -67,7 +67,8 @@ func Dial(address string, options ...redis.DialOption) *Client {
 }
 
 func dial(address string, options []redis.DialOption) (redis.Conn, error) {
-	// Errors are logged. Those of the parser, of redigo and of the look-up of the host would show a part of the password.
+	// Errors are logged. The errors of the parser, of redigo and of the look-up of the host would show a part of the
+	// password.
 	if parts, err := url.Parse(address); err != nil || hasLateAt(parts) {
 		return nil, errors.New("redigo: the URL is not redis://user:password@host:port/database; " +
 			"a password with /, # or ? must be escaped")
@@ -75,7 +76,8 @@ func dial(address string, options []redis.DialOption) (redis.Conn, error) {
 	return redis.DialURL(address, options...)
 }
 
-// hasLateAt tells whether an @ comes after what was taken for the host, which is a part of the password then.
+// hasLateAt reports whether an @ comes after the part that was taken for the host. That part belongs to the password
+// then.
 func hasLateAt(parts *url.URL) bool {
 	name, _, _ := strings.Cut(parts.RawQuery, "=")
 	return strings.Contains(parts.Opaque+parts.Path+parts.Fragment+name, "@")

@@ -1,5 +1,5 @@
-// Package redis declares what goredis/ and delayqueue/ use of go-redis v9, so that they can be compiled where go-redis is
-// not to be had. It does nothing.
+// Package redis declares the parts of go-redis v9 that goredis/ and delayqueue/ use, so that they can be compiled where
+// go-redis is not available. It does nothing.
 package redis
 
 import (
