@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Dq;
 
-/** What a handler of a Worker is given beside its message. */
+/** The object that a handler of a Worker gets beside its message. */
 final class Context
 {
     private ?int $cost = null;
@@ -20,13 +20,13 @@ final class Context
         return ($this->note)($text);
     }
 
-    /** Says what the message has really taken of its limits. It is acked with that, but not if a Follow is returned. */
+    /** Sets the real cost of the message for its limits. It is acked with that, but not if a Follow is returned. */
     public function cost(int $cost): void
     {
         $this->cost = $cost;
     }
 
-    /** Returns what `cost` was told. */
+    /** Returns the cost that was set by `cost`. */
     public function booked(): ?int
     {
         return $this->cost;

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Dq;
 
 /**
- * Has what a queue sends and settles confirmed, by WAITAOF or WAIT in the same pipeline: `send`, `sendMany`, `groupPush`,
- * `ack`, `ackSend` and `nack` return when it can no longer be lost, and throw NotConfirmed otherwise.
+ * Makes a queue wait for the confirmation of its commands, by WAITAOF or WAIT in the same pipeline: `send`, `sendMany`,
+ * `groupPush`, `ack`, `ackSend` and `nack` return when it can no longer be lost, and throw NotConfirmed otherwise.
  *
  * Without arguments, the log of the server must be synced to its disk, so that a power failure takes nothing (WAITAOF, which
  * Redis 7.2 and Valkey have). With appendfsync everysec that takes up to a second.

@@ -24,7 +24,7 @@ final class Follow
     }
 
     /**
-     * Returns them as words of DQ.ACKSEND of the queue `key`.
+     * Returns the messages and signals as words of DQ.ACKSEND of the queue `key`.
      *
      * @param list<Next|Signal> $following
      * @return list<string|int>

@@ -14,8 +14,8 @@ namespace Dq;
 final class Heartbeat
 {
     /**
-     * Seconds in which the child gathers what it is told: to wake for each message would cost more than a short handler.
-     * The socket keeps some 270 lines, and the parent must not wait for room in it.
+     * Seconds in which the child gathers its orders: to wake for each message would cost more than a short handler. The
+     * socket keeps some 270 lines, and the parent must not wait for room in it.
      */
     private const GATHERING = 0.002;
 
@@ -60,7 +60,7 @@ final class Heartbeat
         if ($this->socket !== null) {
             fclose($this->socket);
             $this->socket = null;
-            // It may be waiting for a server that does not answer.
+            // The child may be waiting for a server that does not answer.
             posix_kill($this->child, SIGKILL);
             pcntl_waitpid($this->child, $status);
         }
@@ -143,7 +143,7 @@ final class Heartbeat
             } catch (ConnectionError) {
                 $client = null; // the next beat may come in time
             } catch (ServerError) {
-                // A key that is gone or of another type now: the lease is over, and the ack will show it.
+                // The key is gone or has another type now, so the lease is over, and the ack will show it.
             }
         }
     }

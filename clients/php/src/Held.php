@@ -10,7 +10,7 @@ namespace Dq;
  */
 final class Held
 {
-    /** For how many ms a process that ends repeats a command to a server that does not answer. */
+    /** A process that ends repeats a command for this many ms if the server does not answer. */
     private const LAST_WORDS = 1_500;
 
     /** @var array<string, array{string, int, bool}> key, receipt, and whether a handler has begun */

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Dq;
 
-/** The methods of a Queue that show what is in it. */
+/** The methods of a Queue that show its content. */
 trait Inspection
 {
-    /** DQ.GET: returns everything about one message, under the names of the command reference, or null. */
+    /** DQ.GET: returns all fields of one message, under the names of the command reference, or null. */
     public function get(string $id): ?array
     {
         return Reply::record($this->do('GET', $id) ?: []) ?: null;
@@ -36,19 +36,19 @@ trait Inspection
         return $this->pages(['FIND', $state], $conditions + ['count' => 1000], Reply::record(...));
     }
 
-    /** DQ.FIND DO REDRIVE: makes such dead messages pending again. Returns how many. */
+    /** DQ.FIND DO REDRIVE: makes the dead messages that it finds pending again. Returns how many. */
     public function redriveFound(array $conditions = []): int
     {
         return $this->changeFound('REDRIVE', 'dead', $conditions);
     }
 
-    /** DQ.FIND DO CANCEL: cancels such messages. Returns how many. */
+    /** DQ.FIND DO CANCEL: cancels the messages that it finds. Returns how many. */
     public function cancelFound(string $state, array $conditions = []): int
     {
         return $this->changeFound('CANCEL', $state, $conditions);
     }
 
-    /** DQ.FIND DO PURGE: removes such messages. Returns how many. */
+    /** DQ.FIND DO PURGE: removes the messages that it finds. Returns how many. */
     public function purgeFound(string $state, array $conditions = []): int
     {
         return $this->changeFound('PURGE', $state, $conditions);
@@ -113,7 +113,7 @@ trait Inspection
     }
 
     /**
-     * DQ.CHILDREN: yields the children of a message, and what has become of them. Options: count (a page).
+     * DQ.CHILDREN: yields the children of a message, and their states. Options: count (a page).
      *
      * @return \Generator<array<string, mixed>>
      */
@@ -133,7 +133,7 @@ trait Inspection
     }
 
     /**
-     * DQ.CONSUMERS: returns the consumers that fetched under a name, and what they hold.
+     * DQ.CONSUMERS: returns the consumers that fetched under a name, and the messages that they hold.
      *
      * @return list<array<string, mixed>>
      */

@@ -71,13 +71,13 @@ final class Message
         return $this->meta['group'] ?? null;
     }
 
-    /** Returns what an earlier attempt has left with it. */
+    /** Returns the note that an earlier attempt has left with the message. */
     public function note(): ?string
     {
         return $this->meta['note'] ?? null;
     }
 
-    /** Returns the text of the last signal to it. Null if none has come, also when its wait for one was over. */
+    /** Returns the text of the last signal to the message, or null if none has come, or its wait for one has ended. */
     public function signal(): ?string
     {
         return $this->meta['signal'] ?? null;

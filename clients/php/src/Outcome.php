@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Dq;
 
-/** What the end of a handler means for its message, in options of DQ.ACK and DQ.NACK. */
+/** The consequence of a handler's end for its message, in options of DQ.ACK and DQ.NACK. */
 final class Outcome
 {
     private const ERROR_LENGTH = 1000;
 
     /**
-     * Returns what a handler has returned as the result of its message: a text as it is, anything else as JSON.
+     * Converts the return value of a handler to the result of its message: a text as it is, anything else as JSON.
      *
      * @throws \JsonException if it has no JSON
      */
@@ -24,7 +24,7 @@ final class Outcome
         };
     }
 
-    /** Returns the options of the NACK for what a handler has thrown. */
+    /** Returns the options of the NACK for the exception that a handler has thrown. */
     public static function of(\Throwable $thrown): array
     {
         if ($thrown instanceof Park) {

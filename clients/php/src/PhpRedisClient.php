@@ -30,8 +30,8 @@ final class PhpRedisClient implements PipelineClient
         if ($this->redis instanceof \RedisCluster) {
             array_unshift($words, $key);
         }
-        // By itself phpredis makes a lost connection anew while it reads, and waits on the new one for the reply that
-        // went down with the old one.
+        // phpredis itself connects again if the connection is lost while it reads, and waits on the new connection for
+        // the reply of the old one.
         $retries = $waits && $this->redis instanceof \Redis ? $this->redis->getOption(\Redis::OPT_MAX_RETRIES) : null;
         if ($retries !== null) {
             $this->redis->setOption(\Redis::OPT_MAX_RETRIES, 0);
@@ -56,7 +56,7 @@ final class PhpRedisClient implements PipelineClient
             $this->redis->clearLastError();
             throw new ServerError($error);
         }
-        // It gives a null array as an empty one, so this is a reply of which too little has come.
+        // phpredis gives a null array as an empty one, so this is a reply of which too little has come.
         if (($reply === false || $reply === null) && in_array($verb, self::NEVER_NIL, true)) {
             throw new ConnectionError('the connection was lost in the middle of a reply');
         }
@@ -83,12 +83,12 @@ final class PhpRedisClient implements PipelineClient
             $replies = $this->redis->exec();
             $error = $this->redis->getLastError();
         } catch (\RedisException $thrown) {
-            // It has read the other replies, too, and tells nobody.
+            // phpredis has read the other replies, too, and does not report them.
             $text = $thrown->getMessage();
             if (!ServerError::isReply($text)) {
                 throw new ConnectionError($text, 0, $thrown);
             }
-            // It may be that of the last command, which a user may have no right to.
+            // The error may be that of the last command, which a user may have no right to.
             $refusal = new ServerError($text, 0, $thrown);
             $isOfTheLast = stripos($text, "'" . $commands[1][0] . "'") !== false;
             return $isOfTheLast ? [null, $refusal] : [$refusal, null];
@@ -102,7 +102,7 @@ final class PhpRedisClient implements PipelineClient
         $this->redis->clearLastError();
         $refusal = new ServerError($error);
         $failed = array_keys($replies, false, true);
-        // Where both are false, the first one may be nil, unless no command is run at present.
+        // If both are false, the first one may be nil, unless no command is run at present.
         $mayBeNil = !in_array(strtoupper((string) $commands[0][0]), self::NEVER_NIL, true);
         if (count($failed) > 1 && $mayBeNil && !$refusal->isTransient() && $refusal->kind() !== 'NOAUTH') {
             array_shift($failed);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Dq;
 
-/** A client that can run commands on one connection, one right after the other: what `Durable` needs. */
+/** A client that can run commands on one connection, one right after the other, as `Durable` needs it. */
 interface PipelineClient extends Client
 {
     /**

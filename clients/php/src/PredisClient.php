@@ -54,8 +54,9 @@ final class PredisClient implements PipelineClient
     }
 
     /**
-     * Keeps what PHP says of a broken connection from an application's error handler. One that throws (Laravel's does) would
-     * end the command where Predis is about to make an exception of it, and leave the dead connection in place.
+     * Keeps PHP's warnings about a broken connection from an application's error handler. One that throws (Laravel's
+     * does) would end the command where Predis is about to make an exception of it, and leave the dead connection in
+     * place.
      */
     private static function undisturbed(\Closure $command): mixed
     {
@@ -80,7 +81,7 @@ final class PredisClient implements PipelineClient
         } catch (CommunicationException $thrown) {
             throw new ConnectionError($thrown->getMessage(), 0, $thrown);
         } catch (\RuntimeException $thrown) {
-            // Predis 3.0 throws one if the server has closed the connection, and keeps it.
+            // Predis 3.0 throws an error if the server has closed the connection, and keeps the connection.
             $this->redis->disconnect();
             throw new ConnectionError($thrown->getMessage(), 0, $thrown);
         }
@@ -90,13 +91,13 @@ final class PredisClient implements PipelineClient
         return $reply instanceof \Predis\Response\Status ? (string) $reply : $reply;
     }
 
-    /** Waits no longer than this (seconds) for replies from now on, over the connection that there is. */
+    /** Waits no longer than this (seconds) for replies from now on, over the present connection. */
     public function limit(float $seconds): void
     {
         $connection = $this->redis->getConnection();
         $resource = $connection instanceof NodeConnectionInterface ? $connection->getResource() : null;
         if (is_object($resource)) {
-            // Predis 3 has a stream of PSR-7 around it, which tells it to nobody.
+            // Predis 3 has a stream of PSR-7 around it, which does not give it out.
             $resource = (fn (): mixed => $this->stream ?? null)->call($resource);
         }
         if (is_resource($resource)) {

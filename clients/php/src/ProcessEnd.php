@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Dq;
 
 /**
- * Tells when the process ends in the middle of something: by `exit`, by a fatal error, or because no memory or time is left.
- * PHP throws nothing then and runs no `finally`, but it calls its shutdown functions. Nothing tells of a SIGKILL.
+ * Reports that the process ends in the middle of a job: by `exit`, by a fatal error, or because no memory or time is
+ * left. PHP throws nothing then and runs no `finally`, but it calls its shutdown functions. Nothing tells of a SIGKILL.
  */
 final class ProcessEnd
 {
@@ -47,12 +47,12 @@ final class ProcessEnd
             ? "fatal error: {$error['message']} in {$error['file']}:{$error['line']}"
             : 'the process was ended (exit)';
         foreach (self::$watched as [$process, $told]) {
-            // A child process that a handler has made ends, too, and has nothing to tell.
+            // A child process that a handler has made ends, too, and reports nothing.
             if ($process === getmypid()) {
                 try {
                     $told($how);
                 } catch (\Throwable) {
-                    // What it had comes back when its lease is over.
+                    // The messages that it had come back when their leases are over.
                 }
             }
         }

@@ -20,7 +20,7 @@ final class Queue
 
     /**
      * @param int $patience for how long (ms) `send` repeats itself while the connection is down
-     * @param bool|Durable $durable whether what is sent and settled is confirmed before a method returns
+     * @param bool|Durable $durable whether sends and acks are confirmed before a method returns
      */
     public function __construct(
         public readonly Client $client,
@@ -75,9 +75,9 @@ final class Queue
      * after, children, parent (key and id), on_dead, park, limits, cost, ...
      *
      * While the connection is down it repeats itself, for `patience` ms, then throws. A message is not added twice by
-     * that: it always has an id, a new UUID if none is given. Of an id of yours, null may also mean that an earlier try
-     * got through. Set DEDUP on the queue to a minute or so: without it an id is free again as soon as its message is
-     * finished, and a try repeated later than that would add it anew.
+     * that: it always has an id, a new UUID if none is given. For an id of yours, null may also mean that an earlier
+     * try got through. Set DEDUP on the queue to a minute or so: without it an id is free again as soon as its message
+     * is finished, and a try repeated later than that would add it anew.
      */
     public function send(string $payload, array $options = []): ?string
     {
@@ -290,7 +290,7 @@ final class Queue
     }
 
     /**
-     * DQ.TICK: processes all that is due, or moves a manual clock. Options: advance, to. Returns how much of each kind.
+     * DQ.TICK: processes all due events, or moves a manual clock. Options: advance, to. Returns how much of each kind.
      *
      * @return array<string, int>
      */

@@ -29,7 +29,9 @@ trait Schedules
         return $this->do('SCHEDULES', 'PAUSE', $name) === 1;
     }
 
-    /** DQ.SCHEDULES RESUME: lets a schedule go on. What it has missed is skipped. Returns whether it exists. */
+    /**
+     * DQ.SCHEDULES RESUME: lets a schedule go on. The fires that it has missed are skipped. Returns whether it exists.
+     */
     public function resumeSchedule(string $name): bool
     {
         return $this->do('SCHEDULES', 'RESUME', $name) === 1;

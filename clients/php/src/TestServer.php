@@ -12,7 +12,7 @@ namespace Dq;
  */
 final class TestServer
 {
-    /** Where it is: redis://127.0.0.1:PORT */
+    /** The address of the server: redis://127.0.0.1:PORT */
     public readonly string $url;
     /** @var ?resource */
     private $process;

@@ -122,7 +122,7 @@ final class UrlClient implements PipelineClient
     }
 
     /**
-     * Returns whether an @ comes after what was taken for the host, which is a part of the password then.
+     * Returns whether an @ comes after the part that was taken for the host. That part belongs to the password then.
      *
      * @param array<string, string|int> $parts as parse_url gives them
      */
@@ -136,14 +136,14 @@ final class UrlClient implements PipelineClient
     private static function parse(string $url): array
     {
         $socket = str_starts_with($url, 'unix://');
-        // parse_url takes no host that is empty, except in file URLs.
+        // parse_url accepts an empty host only in file URLs.
         $found = parse_url($socket ? 'file' . substr($url, 4) : $url);
         if ($found === false || !in_array($found['scheme'] ?? '', ['redis', 'rediss', 'file'], true)) {
             // Errors are logged, and the URL may have a password.
             throw new \InvalidArgumentException('the URL is none of redis://host:port, rediss://host:port and unix:///path');
         }
         if (!$socket && self::hasLateAt($found)) {
-            // The error of the look-up of the host would show it.
+            // The error of the host's look-up would show the password.
             throw new \InvalidArgumentException('the password in the URL has a /, # or ?, which must be escaped');
         }
         parse_str($found['query'] ?? '', $query);

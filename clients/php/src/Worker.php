@@ -18,7 +18,10 @@ namespace Dq;
  */
 final class Worker
 {
-    /** For how many ms a worker that stops waits for a reply, and repeats a command to a server that does not answer. */
+    /**
+     * A worker that stops waits for a reply for this many ms, and repeats a command for as long if the server does not
+     * answer.
+     */
     private const LAST_WORDS = 1_000;
     /** Seconds for which a reply may come later than the end of its wait. A reply that is lost so is given once more. */
     private const SLACK = 1.5;
@@ -122,14 +125,14 @@ final class Worker
         return static function (Message $message, Context $context) use ($handlers): mixed {
             $handler = $handlers[$message->type() ?? '*'] ?? $handlers['*'] ?? null;
             if ($handler === null) {
-                // It fails, so that somebody sees it, and redrives it when there is a handler.
+                // The message fails, so that somebody sees it, and redrives it when there is a handler.
                 throw new \LogicException('no handler for type ' . json_encode($message->type()));
             }
             return $handler($message, $context);
         };
     }
 
-    /** Acks what is done, and fetches the next messages. Returns false when the worker is to stop. */
+    /** Acks the finished messages, and fetches the next messages. Returns false when the worker is to stop. */
     private function fetch(): bool
     {
         $options = [
@@ -139,7 +142,8 @@ final class Worker
             'token' => bin2hex(random_bytes(8)),
         ];
         for ($tries = 0; ; $tries++) {
-            // What a lost reply has leased must be given back: a worker that stops asks once more, and does not wait.
+            // Messages that a lost reply has leased must be given back: a worker that stops asks once more, and does
+            // not wait.
             if ($this->stopping && $tries === 0) {
                 return false;
             }
@@ -158,7 +162,7 @@ final class Worker
             }
             usleep((int) (Retrying::pause($tries) * 1e6));
         }
-        // Until now, because the others of their batch may have taken long.
+        // The leases are renewed until now, because the other messages of their batch may have taken long.
         $this->drop($this->done);
         $this->done = [];
         return true;
@@ -217,7 +221,7 @@ final class Worker
             try {
                 $this->settle('NACK', [$message], Outcome::of($thrown));
             } catch (ServerError $refusal) {
-                // It fails plainly if the server refuses what is to be done with it.
+                // The message fails plainly if the server refuses what is to be done with it.
                 $this->settle('NACK', [$message], Outcome::failed($refusal->getMessage()));
             }
             return false;
@@ -228,7 +232,7 @@ final class Worker
         try {
             $this->settle('ACK', [$message], ['result' => $result, 'cost' => $context->booked()]);
         } catch (ServerError $refusal) {
-            // The work is done, so it is not done again.
+            // The work is done, so the message is not tried again.
             $failed = Outcome::failed('the result was refused: ' . $refusal->getMessage());
             $this->settle('NACK', [$message], $failed + ['fatal' => true]);
         }
@@ -260,7 +264,7 @@ final class Worker
         }
     }
 
-    /** Settles what it has before the process ends, and before others wait for the leases. */
+    /** Settles its messages before the process ends, and before others wait for the leases. */
     private function leave(string $how): void
     {
         $this->stop();
@@ -275,7 +279,8 @@ final class Worker
     }
 
     /**
-     * Runs DQ.ACK, DQ.ACKSEND or DQ.NACK, and repeats it if need be until the lease is over. Then the message is delivered again.
+     * Runs DQ.ACK, DQ.ACKSEND or DQ.NACK, and repeats it if needed until the lease is over. Then the message is
+     * delivered again.
      *
      * @param list<Message> $messages
      * @param list<string|int> $following the words of what follows from a message
@@ -287,7 +292,7 @@ final class Worker
         }
         $receipts = array_map(static fn (Message $message): int => $message->receipt, $messages);
         $words = ["DQ.$verb", $this->queue->key, ...$receipts, ...Words::of($options), ...$following];
-        // It is asked for at each try, because the worker may have been stopped meanwhile.
+        // The patience is asked for at each try, because the worker may have been stopped meanwhile.
         $patience = fn (): int => $this->stopping ? self::LAST_WORDS : $this->lease;
         $command = function () use ($words): mixed {
             $this->limit($this->stopping ? self::LAST_WORDS / 1000 : self::REPLY);

@@ -21,8 +21,8 @@ use Psr\Container\ContainerInterface;
 /**
  * The driver for Hyperf's async-queue: 'driver' => \Dq\Hyperf\DqDriver::class in config/autoload/async_queue.php.
  *
- * The channel `queue` is the key `dq:queue`. Every method but `delete` is one command. What the parent class calls `data`
- * is the delivery.
+ * The channel `queue` is the key `dq:queue`. Every method but `delete` is one command. The variable `data` of the
+ * parent class is the delivery.
  */
 class DqDriver extends Driver
 {
@@ -89,7 +89,7 @@ class DqDriver extends Driver
             $this->queue->nack($delivery, ['fatal' => true, 'error' => $givenUp ?? 'the job cannot be unpacked']);
             return [false, null];
         }
-        // The payload says nothing of the attempts before; a message can only be told of them one by one.
+        // The payload does not contain the earlier attempts, and the message can only count them one by one.
         while ($message->getAttempts() < $delivery->attempt - 1) {
             $message->attempts();
         }

@@ -10,13 +10,13 @@ use Dq\Message;
 /**
  * The ack of a finished job until it is sent.
  *
- * An ack goes with the next fetch. It waits only if that fetch is sure to follow at once: between the end of a job and the
- * next pop of the same worker. Whoever knows that no pop follows sends it: a worker that stops, is paused or rests, and
- * everything that asks the queue for something else. A job whose worker is killed in this time runs again, as it does if
- * the worker is killed just before its ack. docs/clients.md explains it.
+ * An ack goes with the next fetch. It waits only if that fetch is sure to follow at once: between the end of a job and
+ * the next pop of the same worker. If it is known that no pop follows, the ack is sent at once: by a worker that stops,
+ * is paused or rests, and before any other request to the queue. A job whose worker is killed in this time runs again,
+ * as it does if the worker is killed just before its ack. docs/clients.md explains it.
  *
- * Nothing tells whether a worker rests between its jobs (`--rest`). That is seen by the time that it takes from a job to the
- * next round, and from then on no ack waits.
+ * The driver is not told whether a worker rests between its jobs (`--rest`). That is seen by the time that it takes
+ * from a job to the next round, and from then on no ack waits.
  */
 final class AckBuffer
 {
@@ -25,10 +25,10 @@ final class AckBuffer
 
     private ?Message $finished = null;
     private float $since = 0.0;
-    /** Whether a worker asks in rounds, and so tells when it does and when it stops. */
+    /** Whether a worker asks in rounds. Then it reports when a round begins and when it stops. */
     private bool $hasRounds = false;
     private bool $rests = false;
-    /** Whether the ack was there when a round began: what does not go out in that round goes out at the next one. */
+    /** Whether the ack was there when a round began: an ack that is not sent in that round is sent at the next one. */
     private bool $isOld = false;
 
     /**
@@ -50,7 +50,7 @@ final class AckBuffer
         }
     }
 
-    /** Says that a worker begins a round, in which it pops unless its queue is paused. */
+    /** Notes that a worker begins a round, in which it pops unless its queue is paused. */
     public function roundBegins(): void
     {
         $this->hasRounds = true;
@@ -67,7 +67,7 @@ final class AckBuffer
         return $this->finished?->queue === $key ? $this->finished : null;
     }
 
-    /** Says that the server knows of the ack. */
+    /** Notes that the server knows of the ack. */
     public function done(): void
     {
         if ($this->finished !== null) {
@@ -86,7 +86,8 @@ final class AckBuffer
         try {
             ($this->ack)($this->finished);
         } catch (Error $error) {
-            // After a lost reply it is sent again, which does no harm. What is refused for good must not stop the worker.
+            // After a lost reply the ack is sent again, which does no harm. A command that is refused for good must not
+            // stop the worker.
             if (!$error->isTransient()) {
                 $this->done();
             }

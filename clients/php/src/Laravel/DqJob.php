@@ -50,7 +50,7 @@ class DqJob extends Job implements JobContract
     public function delete(): void
     {
         parent::delete();
-        // A handler may delete its job and then go on for as long as it likes. Laravel does so when the handler has returned.
+        // A handler may delete its job and then continue for any time. Laravel does so when the handler has returned.
         $caller = debug_backtrace(DEBUG_BACKTRACE_IGNORE_ARGS, 2)[1]['class'] ?? null;
         $this->dq->finish($this->message, $caller === CallQueuedHandler::class);
     }

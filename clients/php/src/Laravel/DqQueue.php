@@ -27,15 +27,15 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     use Counts;
     use JobOptions;
 
-    /** Jobs are tried again until Laravel gives them up: it counts attempts by itself. */
+    /** Jobs are tried again until Laravel gives them up: Laravel itself counts attempts. */
     private const RETRIES = ['retries' => -1];
-    /** The longest TYPE and GROUP that the server takes. */
+    /** The longest TYPE and GROUP that the server accepts. */
     private const NAME_LENGTH = 1024;
     /** A lease that never ends: ten thousand years, in ms. */
     private const NEVER = 315_360_000_000_000;
-    /** For how many ms a command is repeated after the connection was lost. */
+    /** A command is repeated for this many ms after the connection was lost. */
     private const PATIENCE = 10_000;
-    /** The same for a worker that stops. */
+    /** A worker that stops repeats a command for this many ms. */
     private const LAST_WORDS = 1_500;
 
     /** @var list<string> the queues that a worker is about to ask for, one by one */
@@ -149,7 +149,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
 
     // ---- popping ----------------------------------------------------------------------------------------------------
 
-    /** Says that `pop` will be called for each of these queues (`high,low`), until one of them gives a job. */
+    /** Notes that `pop` will be called for each of these queues (`high,low`), until one of them gives a job. */
     public function aboutToPop(string $queues): void
     {
         $this->round = explode(',', $queues);
@@ -192,7 +192,8 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         $isOnly = count($names) === 1;
         $finished = $this->acks->forFetchFrom($this->open($names[0])->key);
         if ($finished !== null) {
-            // Of several queues the first one is asked alone, and only if it is empty they are waited for together.
+            // If there are several queues, the first one is asked alone. Only if it is empty, the worker waits for all
+            // of them together.
             $message = $this->fetch($names[0], ['ack' => [$finished]] + ($isOnly ? [] : ['block' => null]));
             $this->acks->done();
             if ($message !== null || $isOnly) {
@@ -244,7 +245,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
             'lease' => $this->lease(),
             'block' => $this->block(),
             'consumer' => gethostname() . ':' . getmypid(),
-            // When the command is repeated, the server gives the job of a lost reply once more.
+            // When the command is repeated, the server delivers the job of a lost reply once more.
             'token' => bin2hex(random_bytes(8)),
         ];
     }
@@ -281,7 +282,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
 
     // ---- finishing --------------------------------------------------------------------------------------------------
 
-    /** Says that the job of this message is over, so that its lease is no longer extended. */
+    /** Notes that the job of this message has ended, so that its lease is no longer extended. */
     public function drop(Message $message): void
     {
         $this->held->remove($message->queue, $message->receipt);
@@ -315,7 +316,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         return $this->repeat($message->queue, ['DQ.TOUCH', $message->queue, $lease, $message->receipt]) === 1;
     }
 
-    /** Says that the worker stops. An ack that waits for the next pop goes out. */
+    /** Notes that the worker stops. An ack that waits for the next pop goes out. */
     public function stops(): void
     {
         $this->stops = true;
@@ -351,7 +352,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     /** Returns the queue of a name, for commands that Laravel does not know: pause, groups, schedules. */
     public function on(?string $queue): \Dq\Queue
     {
-        // Whoever asks sees a finished job as finished.
+        // The caller must see a finished job as finished.
         $this->acks->flush();
         return $this->open($queue);
     }

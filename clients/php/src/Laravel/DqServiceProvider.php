@@ -42,7 +42,8 @@ class DqServiceProvider extends ServiceProvider
                     try {
                         $queue->aboutToPop((string) $event->queue);
                     } catch (Error) {
-                        // Laravel catches only what `pop` throws. An ack that has not got through goes out with the pop.
+                        // Laravel catches only exceptions of `pop`. An ack that has not got through goes out with the
+                        // pop.
                     }
                 }
             });
@@ -50,7 +51,7 @@ class DqServiceProvider extends ServiceProvider
                 try {
                     $this->working?->stops();
                 } catch (Error) {
-                    // Nothing must keep a worker from its end. The job comes back when its lease is over.
+                    // No error may keep a worker from its end. The job comes back when its lease is over.
                 }
             });
         }

@@ -6,7 +6,7 @@ namespace Dq\Laravel;
 
 use Dq\Words;
 
-/** What a job says about its message. */
+/** The options that a job states for its message. */
 trait JobOptions
 {
     /** Returns when a job is due: a number of seconds counts on the server's clock, a point in time is one. */

@@ -9,7 +9,7 @@ use Dq\PipelineClient;
 use Dq\PredisClient;
 use Illuminate\Redis\Connections\Connection;
 
-/** A connection of config/database.php, with its events, its prefix and its way of connecting again. */
+/** A connection of config/database.php, with its events, its prefix and its reconnects. */
 final class RedisClient implements PipelineClient
 {
     public function __construct(private Connection $connection)

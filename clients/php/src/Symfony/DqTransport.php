@@ -44,7 +44,7 @@ final class DqTransport implements
     SetupableTransportInterface,
     Keepalive
 {
-    /** Symfony counts retries by itself, and sends a message anew for each of them. */
+    /** Symfony itself counts retries, and sends a message anew for each of them. */
     private const RETRIES = ['retries' => -1];
     /** Options of a stamp that do not hold for a retry. */
     private const FIRST_TIME = ['id' => 1, 'replace' => 1, 'delay' => 1, 'at' => 1];
@@ -81,7 +81,7 @@ final class DqTransport implements
             'headers' => $encoded['headers'] ?? [],
         ];
         $id = $this->run(fn () => $this->queue()->send($encoded['body'], $options));
-        // Null: the stamp gave an id that is taken, so this message is there already.
+        // Null means that the id of the stamp is taken, so this message was sent already.
         return self::stamped($envelope, new TransportMessageIdStamp($id ?? $options['id']));
     }
 
@@ -106,7 +106,7 @@ final class DqTransport implements
             'lease' => $this->settings->lease,
             'consumer' => $this->settings->consumer,
             'block' => $waits ? $this->settings->block : null,
-            // When the command is repeated, the server gives the messages of a lost reply once more.
+            // When the command is repeated, the server delivers the messages of a lost reply once more.
             'token' => bin2hex(random_bytes(8)),
         ]));
         $messages = $this->repeat(function () use ($queues, $words, $waits): array {
@@ -141,7 +141,7 @@ final class DqTransport implements
                 try {
                     $this->repeat(fn () => $this->queue($message->queue)->nack($message, ['silent' => true]));
                 } catch (TransportException) {
-                    // It comes back when its lease ends.
+                    // The message comes back when its lease ends.
                 }
             }
         }
@@ -179,7 +179,7 @@ final class DqTransport implements
         if ($stamp->receipt === null) {
             $this->repeat(fn () => $queue->cancel($stamp->id));
         } else {
-            // Whether or not it gets through: the work is done.
+            // The work is done, even if the command does not reach the server.
             $this->held->remove($stamp->queue, $stamp->receipt);
             $this->repeat(fn () => $queue->ack($stamp->receipt));
         }
@@ -269,7 +269,7 @@ final class DqTransport implements
         try {
             $envelope = $this->decode($message->payload, $message->headers());
         } catch (MessageDecodingFailedException $exception) {
-            // It stays in the queue as a dead message, and can be looked at and redriven.
+            // The message stays in the queue as a dead message, and can be looked at and redriven.
             $error = ['fatal' => true, 'error' => substr('not decoded: ' . $exception->getMessage(), 0, 1000)];
             $this->repeat(fn () => $this->queue($message->queue)->nack($message, $error));
             $this->held->remove($message->queue, $message->receipt);

@@ -10,7 +10,7 @@ use Symfony\Component\Messenger\Transport\TransportFactoryInterface;
 use Symfony\Component\Messenger\Transport\TransportInterface;
 
 /**
- * Makes the transport of dq://host:port/queue. docs/drivers/symfony.md says what its options are.
+ * Makes the transport of dq://host:port/queue. docs/drivers/symfony.md explains its options.
  *
  * It connects when it is first used. Symfony makes all transports of an application for a command such as
  * messenger:stats, and one whose server is away must not fail the others.

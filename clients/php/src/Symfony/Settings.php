@@ -8,7 +8,7 @@ use Dq\LostWorkers;
 use Dq\UrlClient;
 use Symfony\Component\Messenger\Exception\InvalidArgumentException;
 
-/** What a DSN and its options say: dq://user:password@host:6379/queue?redeliver_timeout=60 (dqs:// for TLS). */
+/** The settings in a DSN and its options: dq://user:password@host:6379/queue?redeliver_timeout=60 (dqs:// for TLS). */
 final class Settings
 {
     private const DEFAULTS = [
@@ -48,7 +48,7 @@ final class Settings
     /** @param array<string, mixed> $options what the DSN says goes before */
     public static function of(string $dsn, array $options): self
     {
-        // parse_url takes a host that is empty only in file URLs: dq:///queue is the queue of the local server.
+        // parse_url accepts an empty host only in file URLs: dq:///queue is the queue of the local server.
         $parts = self::supports($dsn) ? parse_url(preg_replace('#^dqs?:///#', 'file:///', $dsn)) : false;
         // Errors would show the part of the password that was taken for the host.
         if ($parts === false || UrlClient::hasLateAt($parts)) {

@@ -20,7 +20,7 @@ use think\queue\Connector;
  */
 class DqConnector extends Connector
 {
-    /** Jobs are tried again until think-queue gives them up: it counts attempts by itself. */
+    /** Jobs are tried again until think-queue gives them up: think-queue itself counts attempts. */
     private const RETRIES = ['retries' => -1];
     private const TYPE_LENGTH = 1024;
     /** A lease that never ends: ten thousand years, in ms. */
@@ -59,7 +59,7 @@ class DqConnector extends Connector
             $config['select'] ?? 0,
         );
         $retryAfter = array_key_exists('retry_after', $config) ? $seconds($config['retry_after']) : 60;
-        // A reply that comes later than the client waits would be a job lost until its lease is over.
+        // If a reply came after the client's timeout, its job would be lost until its lease is over.
         $client = new UrlClient($url, ($blockFor ?? 0) + 10.0);
         $lostWorkers = (int) ($config['lost_workers'] ?? LostWorkers::MOST);
         return new static($client, $config['queue'] ?? 'default', $retryAfter, $blockFor, $lostWorkers);

@@ -22,7 +22,7 @@ use Dq\Tests\Server;
 use Dq\Worker;
 use PHPUnit\Framework\TestCase;
 
-/** The conformance cases for clients, with each library. docs/clients.md says what the steps mean. */
+/** The conformance cases for clients, with each library. docs/clients.md explains the steps. */
 final class ConformanceTest extends TestCase
 {
     /** @var array<string, mixed> */
@@ -114,7 +114,7 @@ final class ConformanceTest extends TestCase
         }
     }
 
-    /** Sends or acks by a queue that nobody confirms: the server has no replica. */
+    /** Sends or acks by a queue whose commands nobody confirms: the server has no replica. */
     private function durable(Client $redis, string $verb, string $word, ?string $id = null): void
     {
         $queue = new Queue($redis, $this->known['key'], 0, new Durable(replicas: 9, inMemory: true, timeout: 10));

@@ -9,7 +9,10 @@ use Dq\Queue;
 use Dq\Signal;
 use PHPUnit\Framework\TestCase;
 
-/** What a message may wait for beside its time and its group: a signal, limits, its children, the run before. */
+/**
+ * The conditions that a message may wait for beside its time and its group: a signal, limits, its children, the run
+ * before.
+ */
 final class HeldMessagesTest extends TestCase
 {
     use Queues;

@@ -61,7 +61,7 @@ final class OddEndTest extends TestCase
         $this->assertSame([1, 0], [$odd['failures'], $odd['timeouts']]);
         $rest = $this->queue->get('not begun');
         $this->assertSame(['ready', 0, 0], [$rest['state'], $rest['attempt'], $rest['failures']]);
-        // The process that replaces it goes on.
+        // The process that replaces it continues.
         $seen = [];
         (new Worker($this->queue, function (Message $message) use (&$seen): void {
             $seen[] = $message->id;

@@ -11,7 +11,7 @@ use Predis\ClientInterface;
 use Predis\Connection\ConnectionException;
 use Predis\Connection\NodeConnectionInterface;
 
-/** What Predis 3 does in another way than the releases before it. The tests cannot install it. */
+/** The behaviour of Predis 3 that differs from the releases before it. The tests cannot install it. */
 final class PredisTest extends TestCase
 {
     public function testAStreamThatIsAtItsEndIsALostConnection(): void
@@ -30,7 +30,7 @@ final class PredisTest extends TestCase
         $redis = $this->createMock(ClientInterface::class);
         $connection = $this->createMock(NodeConnectionInterface::class);
         $redis->method('executeCommand')->willReturnCallback(function () use ($ours, $connection): void {
-            // It says that the pipe is broken.
+            // Writing reports a broken pipe.
             $this->assertFalse(fwrite($ours, 'x'));
             throw new ConnectionException($connection, 'Error while writing bytes to the server.');
         });
@@ -46,7 +46,7 @@ final class PredisTest extends TestCase
             $this->assertSame('Error while writing bytes to the server.', $error->getMessage());
             $this->assertSame([], $heard);
         }
-        // What is not about a connection is for the application, also what it does meanwhile.
+        // Errors that are not about a connection are for the application, also those that occur meanwhile.
         $other = $this->createMock(ClientInterface::class);
         $other->method('executeCommand')->willReturnCallback(fn (): int => trigger_error('heard', E_USER_WARNING) ? 1 : 0);
         try {

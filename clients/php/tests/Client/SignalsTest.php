@@ -20,7 +20,7 @@ final class SignalsTest extends TestCase
         $child = $this->sender($theirs);
         fclose($theirs);
         stream_set_blocking($ours, false);
-        // Nobody listens there.
+        // No server listens at this path.
         $client = new UrlClient('unix:///nowhere');
         $came = 0;
         $async = pcntl_async_signals(true);
@@ -45,7 +45,7 @@ final class SignalsTest extends TestCase
     }
 
     /**
-     * A process that sends a signal each time it is told to, and then says so.
+     * A process that sends a signal each time it gets an order, and then reports it.
      *
      * @param resource $socket
      */
@@ -55,7 +55,7 @@ final class SignalsTest extends TestCase
         $child = pcntl_fork();
         if ($child === 0) {
             while (fread($socket, 1) === '.') {
-                // Some time later, so that the signal meets each step of a try.
+                // The delay varies, so that the signal arrives in each step of a try.
                 for ($steps = mt_rand(0, 500); $steps > 0; $steps--);
                 posix_kill($parent, SIGUSR1);
                 fwrite($socket, '.');

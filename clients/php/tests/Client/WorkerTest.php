@@ -39,7 +39,7 @@ final class WorkerTest extends TestCase
         return (int) ($found[1] ?? 0);
     }
 
-    /** Runs the worker in a process of its own, which writes what it does into the list `log`. */
+    /** Runs the worker in a process of its own, which writes its steps into the list `log`. */
     private function child(callable $program): int
     {
         $child = pcntl_fork();
@@ -67,7 +67,7 @@ final class WorkerTest extends TestCase
         $this->assertSame(['a', 'b', 'c', 'd', 'e'], $seen);
         $this->assertSame([0, 5], [$this->queue->len(), $this->queue->info()['finished']]);
         $this->assertSame('a result', $this->queue->get('c')['result']);
-        // Three fetches, one ack with a result, one of the last message.
+        // There are three fetches, one ack with a result, and one ack of the last message.
         $this->assertSame([3, 2], [$this->calls('fetch'), $this->calls('ack')]);
     }
 
@@ -105,7 +105,7 @@ final class WorkerTest extends TestCase
         $this->send('a', 'b', 'c', 'd');
         Server::redis()->rawCommand('CONFIG', 'RESETSTAT');
         $delivered = $this->queue->info()['delivered'];
-        // It stops after one message, which has failed, and gives back those that it has not begun.
+        // The worker stops after one message, which has failed, and gives back those that it has not begun.
         (new Worker($this->queue, fn () => throw new \DomainException('wrong'), count: 3, maxMessages: 1))->run();
         $this->assertSame([1, 3], [$this->calls('fetch'), $this->queue->info()['delivered'] - $delivered]);
         $this->assertSame([4, 0], [$this->queue->len(), $this->queue->len('running')]);

@@ -1,8 +1,8 @@
 <?php
 
 /*
- * What the driver uses of Hyperf's async-queue 3.1, by its signatures. Debian has no package of it, and Swoole is not
- * there either.
+ * The parts of Hyperf's async-queue 3.1 that the driver uses, by their signatures. Debian has no package of it, and
+ * Swoole is not there either.
  */
 
 namespace Psr\Container {
@@ -115,7 +115,7 @@ namespace Hyperf\AsyncQueue\Driver {
             };
         }
 
-        /** The inside of consume(): what becomes of one message. */
+        /** The inside of consume(): the handling of one message. */
         public function one(): ?string
         {
             [$data, $message] = $this->pop();

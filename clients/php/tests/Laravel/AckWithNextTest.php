@@ -39,7 +39,7 @@ final class AckWithNextTest extends AppTestCase
         return Server::redis(4)->rawCommand('DQ.LEN', 'app_dq:default', 'running');
     }
 
-    /** Does what a worker does for one job of the queue `default`, up to the next round. */
+    /** Runs a worker for one job of the queue `default`, up to the next round. */
     private function runOne(): void
     {
         $this->app->events->dispatch(new Looping('dq', 'default'));
@@ -177,7 +177,7 @@ final class AckWithNextTest extends AppTestCase
         $this->start($driver);
         $this->push('default', 'a');
         $this->runOne();
-        // What a worker does whose queue was paused by `queue:pause`: it asks nothing.
+        // A worker whose queue was paused by `queue:pause` asks for nothing.
         $this->app->events->dispatch(new Looping('dq', 'default'));
         $this->assertSame(1, self::running());
         $this->app->events->dispatch(new Looping('dq', 'default'));

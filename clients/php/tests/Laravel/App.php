@@ -13,7 +13,7 @@ use Illuminate\Queue\QueueManager;
 use Illuminate\Queue\Worker;
 use Illuminate\Redis\RedisManager;
 
-/** As much of an application of Laravel as its queues need. */
+/** The parts of an application of Laravel that its queues need. */
 final class App
 {
     public Container $container;

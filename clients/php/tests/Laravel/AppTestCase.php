@@ -40,7 +40,7 @@ abstract class AppTestCase extends TestCase
         $this->queue = $this->app->queue();
     }
 
-    /** Does what `queue:work --queue=...` does, until the queues are empty. */
+    /** Does the work of `queue:work --queue=...`, until the queues are empty. */
     protected function work(string $queues, array $options = []): void
     {
         $options += ['sleep' => 0, 'stopWhenEmpty' => true, 'maxTries' => 3];

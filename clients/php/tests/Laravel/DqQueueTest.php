@@ -9,7 +9,7 @@ use Dq\Tests\Server;
 use Illuminate\Queue\Events\JobFailed;
 use Illuminate\Queue\Events\JobQueued;
 
-/** The tests named in Suite::LEFT_OUT, and what Laravel's own tests do not ask. */
+/** The tests named in Suite::LEFT_OUT, and cases that Laravel's own tests do not have. */
 final class DqQueueTest extends AppTestCase
 {
     private static function nameOf(?DqJob $job): ?string
@@ -295,7 +295,7 @@ final class DqQueueTest extends AppTestCase
         $stats = Server::redis()->info('commandstats');
         $this->assertStringStartsWith('calls=4,', $stats['cmdstat_dq.mfetch']);
         $this->assertArrayNotHasKey('cmdstat_dq.fetch', $stats);
-        // Outside of a worker's round each queue is asked for itself.
+        // Outside of a worker's round each queue is asked separately.
         $this->queue->pushOn('low', new Note('x'));
         $this->assertSame('x', self::nameOf($this->queue->pop('low')));
         $this->queue->pushOn('low', new Note('y'));

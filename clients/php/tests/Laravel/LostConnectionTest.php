@@ -8,7 +8,7 @@ use Dq\Tests\Server;
 use Illuminate\Queue\Events\JobProcessing;
 use Illuminate\Queue\Events\JobProcessed;
 
-/** A worker goes on over a new connection, whenever the old one is cut. */
+/** A worker continues over a new connection, whenever the old one is cut. */
 final class LostConnectionTest extends AppTestCase
 {
     /** Cuts all connections. */

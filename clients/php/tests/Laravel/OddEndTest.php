@@ -12,7 +12,7 @@ use Illuminate\Queue\Events\JobFailed;
 /** Jobs that end the process of their worker. */
 final class OddEndTest extends AppTestCase
 {
-    /** Does what `queue:work` does in a process of its own. Returns its exit code and what it printed. */
+    /** Does the work of `queue:work` in a process of its own. Returns its exit code and what it printed. */
     private static function workElsewhere(string $driver, int $retryAfter = 60): array
     {
         return Program::run(

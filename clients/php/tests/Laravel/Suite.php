@@ -35,10 +35,10 @@ final class Suite
         '$this->redis[$driver]->connection()->zcard(\'queues:default:reserved\')' => '$this->queue->reservedSize()',
         '$this->redis[$driver]->connection()->zcard(\'queues:default:delayed\')' => '$this->queue->delayedSize()',
         '$this->redis[$driver]->connection()->llen(\'queues:default\')' => '$this->queue->pendingSize()',
-        // The list that wakes workers has no counterpart.
+        // The list that wakes workers has no counterpart in dq.
         '$this->redis[$driver]->connection()->llen(\'queues:default:notify\')' => '0',
         'namespace Illuminate\Tests\Queue;' => "namespace Illuminate\Tests\Queue;\n\nrequire_once __DIR__ . '/InteractsWithRedis.php';",
-        // The trait asks for it, and would make a whole application.
+        // The trait needs this property, and would make a whole application.
         '    private $queue;' => "    private \$queue;\n    private \$app = null;",
         'parent::setUp();' => "parent::setUp();\n        \$this->app = new Container();",
     ];
@@ -58,7 +58,7 @@ final class Suite
         }
         @mkdir($folder, 0777, true);
         $trait = file_get_contents("$laravel/src/Illuminate/Foundation/Testing/Concerns/InteractsWithRedis.php");
-        // Their reader of the environment needs one more package.
+        // The reader of the environment needs one more package.
         file_put_contents("$folder/InteractsWithRedis.php", str_replace('Env::get(', '\\' . self::class . '::env(', $trait));
         file_put_contents("$folder/RedisQueueIntegrationTest.php", $code);
     }

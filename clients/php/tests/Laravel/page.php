@@ -1,8 +1,8 @@
 <?php
 
 /*
- * What an application of Laravel gives to the test in docs/drivers/laravel.md: its TestCase, and the functions `app` and
- * `config`. The queue, the worker and the connections to Redis are those of Laravel.
+ * The parts that an application of Laravel gives to the test in docs/drivers/laravel.md: its TestCase, and the
+ * functions `app` and `config`. The queue, the worker and the connections to Redis are those of Laravel.
  */
 
 declare(strict_types=1);

@@ -171,7 +171,7 @@ final class DqTransportTest extends TestCase
             $transport->send(new Envelope(new Text($text)));
         }
         Server::redis()->rawCommand('CONFIG', 'RESETSTAT');
-        // Symfony 8.1 does so with --fetch-size, and leaves the loop when it is told to stop.
+        // Symfony 8.1 does so with --fetch-size, and leaves the loop when it is stopped.
         foreach ($transport->get(3) as $envelope) {
             $transport->ack($envelope);
             $this->assertSame(2, $transport->queue()->len('running'));
@@ -242,7 +242,7 @@ final class DqTransportTest extends TestCase
         [$a1] = $transport->get();
         $this->assertSame(['a1', 'b1'], [...self::texts([$a1]), ...self::texts($transport->get())]);
         $this->assertSame([], $transport->get());
-        // A retry of a1 is another message of its group, though the stamp is sent with it.
+        // A retry of a1 is another message of its group, although the envelope has the stamp.
         $retry = $transport->send($a1->with(new RedeliveryStamp(1), new DelayStamp(0)));
         $this->assertNotSame('a1', self::idOf($retry));
         $this->assertSame('a', $transport->queue()->get(self::idOf($retry))['group']);

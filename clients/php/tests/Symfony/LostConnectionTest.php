@@ -23,7 +23,7 @@ use Symfony\Component\Messenger\Middleware\HandleMessageMiddleware;
 use Symfony\Component\Messenger\Transport\Serialization\PhpSerializer;
 use Symfony\Component\Messenger\Worker;
 
-/** A consumer goes on over a new connection, whenever the old one is cut. */
+/** A consumer continues over a new connection, whenever the old one is cut. */
 final class LostConnectionTest extends TestCase
 {
     protected function setUp(): void

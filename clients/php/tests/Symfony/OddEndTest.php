@@ -31,7 +31,7 @@ final class OddEndTest extends TestCase
         return (new DqTransportFactory())->createTransport(self::dsn($options), [], new PhpSerializer());
     }
 
-    /** Does what messenger:consume does for one message, with a handler of this code. */
+    /** Does the work of messenger:consume for one message, with a handler of this code. */
     private static function consume(string $code, string $options = ''): array
     {
         return Program::run('
@@ -58,7 +58,7 @@ final class OddEndTest extends TestCase
         $this->assertSame(['the process was ended (exit)', 1, 0], [$record['error'], $record['failures'], $record['timeouts']]);
         $this->assertSame([0, 'a'], self::consume('echo $message->text;'));
         $this->assertSame(0, $transport->queue()->len());
-        // Nothing is told of a message that is done.
+        // A finished message gets no further command.
         $transport->send(new Envelope(new Text('b')));
         $this->assertSame([0, 'b'], self::consume('echo $message->text; register_shutdown_function(fn () => exit(0));'));
         $this->assertSame(0, $transport->queue()->len());
@@ -84,7 +84,7 @@ final class OddEndTest extends TestCase
 
     public function testAMessageThatKillsItsConsumersIsDeadAfterThree(): void
     {
-        // The others keep the default, so that nothing depends on how fast a process begins.
+        // The other messages keep the default, so that nothing depends on how fast a process begins.
         $short = 'redeliver_timeout=1';
         $transport = self::transport($short);
         $transport->send(new Envelope(new Text('killer')));

@@ -1,7 +1,7 @@
 <?php
 
 /*
- * What the driver uses of think-queue 3.0, by its signatures. Debian has no package of it.
+ * The parts of think-queue 3.0 that the driver uses, by their signatures. Debian has no package of it.
  */
 
 namespace think {
