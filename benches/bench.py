@@ -72,7 +72,7 @@ class Bench:
     quick: bool
     rows: re.Pattern
     built: str = ""
-    """How the module was built, in the words of the page."""
+    """The options with which the module was built, in the words of the page."""
     started: float = field(default_factory=time.monotonic)
     strangers: float = 0.0
     """Maximum number of cores that other programs used while the benchmark was idle."""
@@ -119,7 +119,7 @@ class Bench:
         return " ".join(found)
 
     def say(self, text):
-        """Prints a line of progress."""
+        """Prints a line about the progress."""
         print(f"[{time.monotonic() - self.started:5.0f} s] {text}", file=sys.stderr, flush=True)
 
 

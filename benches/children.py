@@ -1,4 +1,6 @@
-"""Measures the end of the last of very many children: when their parent is due, and what that call costs."""
+"""Measures the end of the last of very many children: the delay until their parent is due, and the cost of that
+call.
+"""
 
 from statistics import median
 

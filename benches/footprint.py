@@ -14,7 +14,7 @@ DELAYED = f"DQ.SEND q {{payload}} DELAY {HOURS}"
 GROUPED = "DQ.SEND q {payload} GROUP g{seq:TENTH}"
 LEASED = "DQ.FETCH q COUNT 1000 LEASE 7200000"
 
-# What is held, the command that sends it, the command that leases it, and the limit of bytes a message beyond the
+# The kind of entry, the command that sends it, the command that leases it, and the limit of bytes a message beyond the
 # payload.
 LAYOUTS = [
     ("delayed", DELAYED, None, 80),
@@ -56,7 +56,9 @@ MEMBER_AT_MOST = 8
 
 
 def members(bench):
-    """Returns rows of what a message of a batch, and a child of one parent, take more than a message alone."""
+    """Returns rows of the memory that a message of a batch, and a child of one parent, need more than a message
+    alone.
+    """
     if not bench.wanted("batch"):
         return []
     million = bench.scaled(MILLION)

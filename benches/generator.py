@@ -25,7 +25,7 @@ class Step:
 
 @dataclass
 class Done:
-    """What a run of the generator measured."""
+    """The measurements of one run of the generator."""
 
     commands: int
     taken: int
@@ -35,10 +35,12 @@ class Done:
 
 
 class Lateness:
-    """How late each of many messages came, in ms, sorted."""
+    """The delays of many messages, in ms, sorted."""
 
     def __init__(self, spans, absences=None):
-        """`spans` are pairs of when each was due and when it came, in Unix seconds. `absences` are subtracted."""
+        """`spans` are pairs of the due time and the delivery time of each message, in Unix seconds. `absences` are
+        subtracted.
+        """
         self.spans = spans
         absent = absences.during if absences else lambda *_: 0
         self.ms = sorted((ended - began - absent(began, ended)) * 1000 for began, ended in spans)

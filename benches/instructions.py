@@ -23,7 +23,7 @@ from workloads import prepare_millions
 
 MESSAGES = 20_000
 BACKLOG = 100_000
-"""Used instead of a million, because filling takes ten times as long under valgrind."""
+"""This number is used instead of a million, because filling takes ten times as long under valgrind."""
 WORKLOADS = {workload.name: workload for workload in ALL}
 FEW_GROUPS = [pair for pair in OVER_GROUPS if not pair.ours.endswith("1000000")]
 """The comparisons whose groups are not more than the messages of the backlog."""

@@ -133,7 +133,8 @@ OURS = [
     ),
 ]
 
-# What it costs elsewhere to keep millions in order of time. In these, only the insertion is at a random place.
+# The cost of keeping millions of entries in order of time in other data structures. In these, only the insertion is at
+# a random place.
 IN_ORDER = [
     Cycle("sorted set: ZADD, ZPOPMIN", [Step(f"ZADD z:KEY {HOURS} {{uuid}}"), Step("ZPOPMIN z:KEY")]),
     Cycle(

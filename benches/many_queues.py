@@ -1,4 +1,4 @@
-"""Measures many queues with something to do at once, each row beside one queue with as many messages."""
+"""Measures many queues that all have work at the same time, each row beside one queue with as many messages."""
 
 import time
 from statistics import median
@@ -16,7 +16,7 @@ SECTION = "Many queues: how late, and the longest wait of a PING meanwhile"
 # Queues of one moment, and the most ms that their messages may become ready late.
 MOMENTS = ((1_000, 5), (10_000, 60))
 SOON = 1_500
-"""How far ahead the moment is, in ms. Sending takes some 10 us a message beside that."""
+"""The distance of the moment in the future, in ms. Sending takes some 10 us a message beside that."""
 
 
 def many_queues(bench):
@@ -198,7 +198,7 @@ def _bind(bench, server):
 
 
 def _tenant(bench, server):
-    """Queues with a schedule that fires each millisecond: how late the messages of another queue are meanwhile."""
+    """Queues with a schedule that fires each millisecond, and the delay of the messages of another queue."""
     queues = bench.scaled(1_000)
 
     def measure():

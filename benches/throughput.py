@@ -28,7 +28,7 @@ class Comparison:
     peer: str
     at_most: float | None = None
     without: str | None = None
-    """A workload that both begin with, whose cost is subtracted from both."""
+    """A workload with which both workloads begin, whose cost is subtracted from both."""
     pipeline: int = 64
     """The commands in flight on each connection."""
 
@@ -105,7 +105,7 @@ ALL = [*PEERS, *BASELINE, *OURS, *GOING_ON, *BESIDE, *STREAMS, *GROUPED]
 
 
 class Figures:
-    """What was measured of one workload at one pipeline: one value a round."""
+    """The measurements of one workload at one pipeline: one value a round."""
 
     def __init__(self):
         self.per_second = []
@@ -201,7 +201,7 @@ class Throughput:
                     self._run(server, workload, 64, self._logged[workload.name, 64], log=True)
 
     def _run(self, server, workload, pipeline, figures, log=False):
-        # With few commands in flight the kernel is the bottleneck, so fewer commands take the same time.
+        # With few commands in flight the kernel is the bottleneck, so fewer commands are enough for the same time.
         share = {1: 6, 16: 2, 64: 1}[pipeline]
         commands = max(self._bench.scaled(workload.messages) // workload.batch // share, 100)
         steps = workload.steps
@@ -234,7 +234,7 @@ class Throughput:
         )
 
     def _grouped_send_on_baseline(self):
-        """Returns the row of SEND plus what groups add to the baseline module: what no module can avoid."""
+        """Returns the row of SEND plus the cost that groups add to the baseline module, which no module can avoid."""
         send, baseline, grouped = (self._plain[name, 64].cpu_us for name in ("send", "baseline-push", BASELINE_GROUPS))
         sums = [one + over - under for one, under, over in zip(send, baseline, grouped)]
         return Row(

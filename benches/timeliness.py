@@ -19,8 +19,8 @@ from tests.load.probe import Probe, Waits
 MOST_ROUNDS = 3
 # Number of fetches of ten messages that take a million messages.
 ALL = MILLION // 10
-# Who consumes during the burst: nobody; consumers that wait for one message each; consumers that take all of it as
-# fast as they can. To compare with, the last ones take as many messages that were due before.
+# The consumers during the burst: none; some that wait for one message each; some that take all of it as fast as they
+# can. To compare with, the last ones take as many messages that were due before.
 STALLS = (
     ("stall-alone", "no consumer waiting", None),
     ("stall-waiting", "50 consumers waiting, for a message each", CONNECTIONS),

@@ -52,7 +52,7 @@ SELDOM = [
     ("DQ.LEN q", ""),
     ("DQ.INFO q", ""),
 ]
-"""Templates of commands that are used less, and what the next ones take of their replies."""
+"""Templates of commands that are used less, and the parts of their replies that the next commands use."""
 SELDOM_TIMES = 2_000
 
 

@@ -1,4 +1,6 @@
-"""The commands that are measured, ours and the peers': what is prepared, what runs, and what counts as a message."""
+"""The commands that are measured, ours and the peers', with their preparation and the way in which messages are
+counted.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,7 +31,7 @@ class Workload:
     pipelines: tuple[int, ...] = (64, 16, 1)
 
     def takes(self):
-        """Returns whether messages are counted by what came out instead of by what went in."""
+        """Returns whether messages are counted by deliveries instead of by sends."""
         return any(step.take for step in self.steps)
 
 
@@ -97,7 +99,9 @@ def fill_with_events(bench, server, messages):
 
 
 def fill_behind_limits(bench, server, messages):
-    """Fills the queue with as many full limits as there may be groups, a message that waits for each, and what can be fetched."""
+    """Fills the queue with as many full limits as there may be groups, a message that waits for each, and messages
+    that can be fetched.
+    """
     limits = bench.scaled(MANY_GROUPS)
     server.client.execute_command("DQ.LIMIT", "q", "full-*", "CONCURRENCY", 1)
     for _ in ("one that runs", "one that waits"):
@@ -211,7 +215,7 @@ OURS = [
     Workload("fetch10-ack10", "FETCH COUNT 10 ACK 10: one command", FETCH_10_ACK_10, batch=10, prepare=fill_queue),
 ]
 
-# What a message that goes on to another step costs, in one command and in two.
+# The cost of a message that goes on to another step, in one command and in two.
 GOING_ON = [
     Workload("fetch", "FETCH", FETCH, prepare=fill_queue, pipelines=(64,)),
     Workload(
@@ -230,7 +234,7 @@ GOING_ON = [
     ),
 ]
 
-# The same commands in a queue with EVENTS, and in those in which very many others stand and wait.
+# The commands of the rows above in a queue with EVENTS, and in queues in which very many other messages wait.
 BESIDE = [
     Workload(
         "ack-send-events",
@@ -263,7 +267,7 @@ BESIDE += [
 
 GROUP_COUNTS = (1, 1_000, MANY_GROUPS, 1_000_000)
 
-# What users of streams do to keep the order of each group: one stream for each.
+# The way in which users of streams keep the order of each group: they have one stream for each.
 STREAMS = [
     Workload(
         f"xadd-streams-{streams}",
@@ -295,8 +299,8 @@ GROUPED = [
         ),
     )
 ]
-# The rows above send to one group after the other, so that what a fetch needs is next in memory to what the last one
-# needed. This one does not.
+# The rows above send to one group after the other, so that the data of a fetch is beside the data of the last one in
+# memory. This one does not.
 GROUPED.append(
     Workload(
         f"fetch-ack-random-groups-{MANY_GROUPS}",

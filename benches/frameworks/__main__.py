@@ -19,7 +19,7 @@ from benches.section import replace
 
 
 def merged(path: Path | None, name: str, sides: list[Side]) -> list[Side]:
-    """Adds the figures of earlier runs that are kept in the file, and keeps those of this one there."""
+    """Adds the figures of earlier runs that are kept in the file, and adds the figures of this run to the file."""
     if path is None:
         return sides
     kept = json.loads(path.read_text()) if path.exists() else {}

@@ -20,8 +20,8 @@ HERE = Path(__file__).parent
 PHP_PACKAGES = ["Queue", "Redis", "Events", "Bus"]
 
 LEASE = 10
-"""Seconds after which a task of a lost worker goes to another one, for every contender. None is the default of its
-framework: those are an hour (Celery), a minute (Dramatiq) and 90 s (Laravel)."""
+"""Seconds after which a task of a lost worker goes to another one, for every contender. This differs from the defaults
+of the frameworks, which are an hour (Celery), a minute (Dramatiq) and 90 s (Laravel)."""
 
 GRACE = 2
 """Seconds after the loss of a worker's connection, where the driver uses BIND GRACE (Celery)."""
@@ -45,7 +45,7 @@ class Contender:
         self._workers: list[Worker] = []
 
     def close(self) -> None:
-        """Ends what it has started, also workers that a failed measure has left."""
+        """Ends the processes that it has started, also workers that a failed measure has left."""
         for worker in self._workers:
             if worker.is_alive():
                 worker.kill()
@@ -78,12 +78,12 @@ class Worker:
         return Path(f"/proc/{self.pid}").exists() and (self._process is None or self._process.poll() is None)
 
     def kill(self) -> None:
-        """Kills it with all of its processes."""
+        """Kills the worker with all of its processes."""
         os.killpg(self.pid, signal.SIGKILL)
         self._gone()
 
     def stop(self) -> None:
-        """Ends it gracefully, or kills it if it does not end in 20 s."""
+        """Ends the worker gracefully, or kills it if it does not end in 20 s."""
         os.kill(self.pid, signal.SIGTERM)
         try:
             self._gone()
@@ -189,7 +189,9 @@ class DramatiqDq(Dramatiq):
 class DramatiqRedis(Dramatiq):
     is_ours = False
     kills = 10
-    """Each takes a minute: the messages of a killed worker are looked for by chance, with one command in a thousand."""
+    """Each takes a minute: the driver looks for the messages of a killed worker by chance, with one command in a
+    thousand.
+    """
 
 
 class Laravel(Contender):

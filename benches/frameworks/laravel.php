@@ -40,7 +40,7 @@ class Job
 {
     use InteractsWithQueue;
 
-    /** The task that has ended last, until its ack is known to have reached the worker. */
+    /** The task that has ended last, until the worker has its ack. */
     public static ?string $unacked = null;
 
     public function __construct(public string $kind, public array $args)

@@ -29,7 +29,7 @@ DRAIN = 400
 
 @dataclass
 class Size:
-    """How much is done. `divisor` makes all of it smaller, for a smoke test. `kills`, if given, is for all."""
+    """The amount of work. `divisor` makes all of it smaller, for a smoke test. `kills`, if given, is for all."""
 
     divisor: int = 1
     kills: int | None = None
@@ -85,7 +85,7 @@ def _percentile(values: list[float], share: float) -> float:
 
 
 class _Progress:
-    """What the task_log says so far."""
+    """The entries that the task_log has so far."""
 
     def __init__(self, task_log: TaskLog) -> None:
         self._task_log = task_log
@@ -149,7 +149,7 @@ def kills(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows:
 
 
 def lateness(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows:
-    """Sends tasks with etas spread over some seconds to a worker that has nothing else to do."""
+    """Sends tasks with etas spread over some seconds to a worker that is idle."""
     task_log = _fresh(contender)
     worker = contender.start(4)
     _warm(contender, task_log)
@@ -166,7 +166,7 @@ def lateness(contender: Contender, size: Size, say: Callable[[str], None]) -> Ro
 
 
 def memory(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows:
-    """Sends tasks that are due in an hour, and looks how the worker grows."""
+    """Sends tasks that are due in an hour, and measures the memory of the worker."""
     task_log = _fresh(contender)
     worker = contender.start(1)
     _warm(contender, task_log)
@@ -174,7 +174,7 @@ def memory(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows
     due = time.time() + 3600
     for number in range(size.of(100_000)):
         contender.send("late", f"t{number}", due, due=due)
-    # It grows while it takes tasks over.
+    # The worker grows while it takes tasks over.
     sizes = [worker.memory()]
     while len(sizes) < 4 or max(sizes[-4:]) - min(sizes[-4:]) > 1024 * 1024:
         time.sleep(2)
@@ -184,7 +184,7 @@ def memory(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows
 
 
 def speed(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows:
-    """Lets one worker do tasks that do nothing: one at a time, and where it can, several at a time."""
+    """Lets one worker run empty tasks: one after the other, and if it can, several at once."""
     rows = {"ping": _ping(contender.server, size.of(SPEED_TASKS)), **_speed(contender, size, 1)}
     if contender.has_threads:
         rows |= {f"{key}_many": figure for key, figure in _speed(contender, size, MANY).items()}
@@ -226,7 +226,7 @@ def _ping(server: Server, count: int) -> float:
 
 
 def two_queues(contender: Contender, size: Size, say: Callable[[str], None]) -> Rows:
-    """Sends to one of two queues at which an idle worker waits, and looks how late it comes."""
+    """Sends to one of two queues at which an idle worker waits, and measures the delay."""
     if not isinstance(contender, Laravel):
         return {}
     task_log = _fresh(contender)

@@ -15,7 +15,7 @@ def say(text: str) -> None:
 
 @dataclass
 class Side:
-    """What was measured of one side of a pair."""
+    """The measurements of one side of a pair."""
 
     name: str
     settings: str

@@ -1,4 +1,4 @@
-"""What tasks and workers write down: one list on a server of its own, in the order in which it happened."""
+"""The log that tasks and workers write: one list on a server of its own, in the order in which things happened."""
 
 import time
 from collections import defaultdict
@@ -45,7 +45,7 @@ class TaskLog:
 
 @dataclass
 class Verdict:
-    """What came of tasks while workers were killed."""
+    """The outcome of tasks while workers were killed."""
 
     sent: int
     lost: int

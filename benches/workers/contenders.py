@@ -1,4 +1,4 @@
-"""Who takes part: how its worker and its producer are started, and what is special about it."""
+"""The contenders: how the worker and the producer of each are started, and what is special about it."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PLACE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "workers"
-"""Where `install.sh` puts the peers."""
+"""The folder into which `install.sh` puts the peers."""
 PYTHON = PLACE / "py/bin/python"
 
 OURS, PEER, BARE = "dq", "peer", "bare"
@@ -29,12 +29,12 @@ class Contender:
     send: tuple
     speeds: dict
     begins_itself: bool = False
-    """Whether the worker says by itself when it begins, because it fetches all jobs before the first."""
+    """Whether the worker itself reports its beginning, because it fetches all jobs before the first."""
     needs: str = ""
     """A folder of Debian's that it needs."""
 
     def is_there(self):
-        """Returns whether what it needs is installed."""
+        """Returns whether the packages that it needs are installed."""
         program, script = self.work[:2]
         is_installed = shutil.which(str(program)) and (isinstance(script, str) or script.exists())
         return bool(is_installed) and (not self.needs or Path(self.needs).exists())
@@ -49,7 +49,7 @@ def _python(name, kind, script, speeds, sender=None):
 
 
 def _node(name, kind, script, speeds, sender=None):
-    # Beside the packages, where Node looks for them.
+    # The program is beside the packages, where Node finds them.
     run, send = (("node", PLACE / "node" / f"{one}.mjs") for one in (script, sender or script))
     return Contender(name, "Node", kind, (*run, "work"), (*send, "send"), speeds)
 

@@ -65,7 +65,7 @@ class Program:
         self._process.stdin.close()
 
     def hear(self, word):
-        """Waits for a line that begins with this word. Returns the words after it."""
+        """Waits for a line that begins with `word`. Returns the words after it."""
         deadline = time.monotonic() + PATIENCE
         with selectors.DefaultSelector() as ready:
             ready.register(self._process.stdout, selectors.EVENT_READ)

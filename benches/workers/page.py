@@ -87,7 +87,7 @@ def page(results, handlers, rounds, server, load, cores):
 
 
 def _rows(results):
-    """Compares each of ours with the best peer of its language, and with the bare loop."""
+    """Compares each worker of dq with the best peer of its language, and with the bare loop."""
     rows = []
     for ours, result in results.items():
         if ours.kind != OURS:
@@ -100,7 +100,7 @@ def _rows(results):
         title = ours.language + ours.name.removeprefix("dq")
         for concurrency in CONCURRENCIES:
             rows += _speeds(title, concurrency, result, peers, bare)
-        # Those whose delays are whole seconds come early.
+        # Libraries whose delays are whole seconds come early.
         late = {name.name: other.lateness.p99 for name, other in peers.items() if other.lateness.earliest > EARLY}
         if result.lateness:
             best = min(late, key=late.get, default=None)
@@ -128,7 +128,7 @@ def _rows(results):
 def _speeds(title, concurrency, result, peers, bare):
     cell = ("empty", concurrency)
     ours = result.speeds.get(cell)
-    # A peer that does one job at a time has its figure there at any concurrency.
+    # A peer that does one job at a time has the figure of that concurrency at any concurrency.
     theirs = {name.name: other.speeds.get(cell) or other.speeds.get(("empty", 1)) for name, other in peers.items()}
     theirs = {name: speed for name, speed in theirs.items() if speed}
     if not ours or not theirs:

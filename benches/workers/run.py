@@ -28,12 +28,12 @@ from section import replace  # noqa: E402
 from server import CLIENT_CORE, SERVER_CORE, Server  # noqa: E402
 
 HANDLERS = {"empty": {}, "1 ms": {"sleep_ms": 1}, "1 KB": {"size": 1024}}
-"""What the handlers do, or what the payload is."""
+"""The work of the handlers, or the kind of payload."""
 
 
 @dataclass
 class Result:
-    """The figures of one contender: medians of all rounds."""
+    """The figures of one contender, as medians of all rounds."""
 
     speeds: dict = field(default_factory=dict)
     """By handler and concurrency."""

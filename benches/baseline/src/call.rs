@@ -1,4 +1,4 @@
-//! A call of a command, and what all commands do with it.
+//! A call of a command, and the steps that all commands share.
 
 use std::cell::RefCell;
 use std::os::raw::{c_char, c_int, c_void};
@@ -45,7 +45,7 @@ impl Call {
     /// # Safety
     /// The command has more arguments than `index`.
     unsafe fn arg(&self, index: usize) -> *mut raw::RedisModuleString {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: the caller guarantees it.
         unsafe { *self.argv.add(index) }
     }
 
@@ -63,7 +63,7 @@ impl Call {
         }
     }
 
-    /// Opens the key, changes its payloads, logs that in this form, and closes the
+    /// Opens the key, changes its payloads, logs the change in this form, and closes the
     /// key.
     ///
     /// # Safety
@@ -97,7 +97,7 @@ impl Call {
         raw::REDISMODULE_OK as c_int
     }
 
-    /// Writes what was done to the log, if there is one.
+    /// Writes the change to the log, if the server has one.
     ///
     /// # Safety
     /// The context is live.
@@ -131,7 +131,7 @@ impl Call {
     /// # Safety
     /// The context is live.
     pub unsafe fn give(&self, count: u32, mut next: impl FnMut() -> Option<Box<[u8]>>) {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: the caller guarantees it.
         unsafe {
             api!(RedisModule_ReplyWithArray(self.ctx, count.into()));
             for _ in 0..count {
@@ -149,7 +149,7 @@ impl Call {
     /// # Safety
     /// The context is live.
     pub unsafe fn reply_id(&self) {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: the caller guarantees it.
         unsafe { self.reply(ID) };
     }
 
@@ -158,7 +158,7 @@ impl Call {
     /// # Safety
     /// The context is live.
     pub unsafe fn wrong_arity(&self) -> c_int {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: the caller guarantees it.
         unsafe { api!(RedisModule_WrongArity(self.ctx)) }
     }
 

@@ -10,7 +10,7 @@ use crate::call::{Call, Form};
 
 /// A command of the module.
 pub trait Command {
-    /// How many arguments it takes, with its name.
+    /// How many arguments the command takes, with its name.
     const ARGUMENTS: RangeInclusive<c_int>;
 
     /// Runs the command and replies.
@@ -53,7 +53,7 @@ impl Command for Push {
     const ARGUMENTS: RangeInclusive<c_int> = 3..=3;
 
     unsafe fn run(call: Call) -> c_int {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: the caller guarantees it.
         unsafe {
             let payload = call.bytes(2);
             call.with(Form::Verbatim, |payloads| {
@@ -71,7 +71,7 @@ impl Command for Group {
     const ARGUMENTS: RangeInclusive<c_int> = 5..=5;
 
     unsafe fn run(call: Call) -> c_int {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: the caller guarantees it.
         unsafe {
             if !call.bytes(3).eq_ignore_ascii_case(b"GROUP") {
                 return call.wrong_arity();
@@ -101,7 +101,7 @@ impl Command for Take {
     const ARGUMENTS: RangeInclusive<c_int> = 2..=c_int::MAX;
 
     unsafe fn run(call: Call) -> c_int {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: the caller guarantees it.
         unsafe {
             call.with(Form::Verbatim, |payloads| {
                 call.give(1, || payloads.in_line.pop_front())
@@ -117,7 +117,7 @@ impl Command for Later {
     const ARGUMENTS: RangeInclusive<c_int> = 4..=c_int::MAX;
 
     unsafe fn run(call: Call) -> c_int {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: the caller guarantees it.
         unsafe {
             let due = number(call.bytes(2));
             let kept: Vec<&[u8]> = (3..call.argc as usize).map(|at| call.bytes(at)).collect();
@@ -143,7 +143,7 @@ impl Command for First {
     const ARGUMENTS: RangeInclusive<c_int> = 3..=c_int::MAX;
 
     unsafe fn run(call: Call) -> c_int {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: the caller guarantees it.
         unsafe {
             let count = number(call.bytes(2)) as u32;
             call.with(Form::Entry(&[]), |payloads| {
@@ -163,7 +163,7 @@ impl Command for Done {
     const ARGUMENTS: RangeInclusive<c_int> = 3..=3;
 
     unsafe fn run(call: Call) -> c_int {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: the caller guarantees it.
         unsafe {
             call.with(Form::Verbatim, |_| {
                 api!(RedisModule_ReplyWithLongLong(call.ctx, 1));
@@ -179,7 +179,7 @@ impl Command for Wake {
     const ARGUMENTS: RangeInclusive<c_int> = 2..=2;
 
     unsafe fn run(call: Call) -> c_int {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: the caller guarantees it.
         unsafe {
             let count = number(call.bytes(1));
             api!(RedisModule_ReplyWithLongLong(call.ctx, count as i64));

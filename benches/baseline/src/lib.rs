@@ -1,10 +1,9 @@
-//! The baseline module of the benchmark. Its commands do what every queue in a
-//! module has to do, and nothing else: they find the key, keep or give a payload,
-//! reply, and write what was done to the log. They write it in the form in which DQ
-//! does: nearly always the command is replicated verbatim, but where it names a time
-//! there is a log entry of as many bytes as DQ's. There are no ids and no leases. What
-//! DQ costs more than this module is DQ's own, and what this module costs is the
-//! server's.
+//! The baseline module of the benchmark. Its commands do what every queue in a module has
+//! to do, and nothing else: they find the key, keep or give a payload, reply, and write
+//! what was done to the log. They write it in the form in which DQ does: nearly always
+//! the command is replicated verbatim, but where it names a time there is a log entry of
+//! as many bytes as DQ's. There are no ids and no leases. The cost of DQ above that of
+//! this module is DQ's own, and the cost of this module is the server's.
 //!
 //! - `BASELINE.PUSH key payload` keeps a payload. It answers 36 bytes, as DQ.SEND
 //!   answers an id.

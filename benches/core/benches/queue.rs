@@ -1,4 +1,5 @@
-//! Measures whole operations on a queue, with their log entries: the share of the core in what a command costs.
+//! Measures whole operations on a queue, with their log entries. The core's share of the cost of a
+//! command is known from this.
 
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion, Throughput};
 use dq_core_bench::driver::Driver;

@@ -33,7 +33,7 @@ impl Driver {
         }
     }
 
-    /// Moves the clock without processing what falls due.
+    /// Moves the clock without processing due events.
     pub fn pass(&mut self, ms: Millis) {
         self.us += ms * 1000;
     }
@@ -57,7 +57,7 @@ impl Driver {
         done.expect("the queue accepts the operation")
     }
 
-    /// Processes everything that has fallen due, a slice at a time.
+    /// Processes all due events, in slices.
     pub fn advance(&mut self) {
         let now = self.us / 1000;
         while self.queue.has_work(now) {

@@ -1,4 +1,4 @@
-//! How late delayed messages arrive at consumers that wait for them.
+//! Measures the delay of delayed messages at consumers that wait for them.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -112,14 +112,14 @@ impl Taken {
     }
 }
 
-/// Where in a reply the items are that a later command needs.
+/// The place in a reply of the items that a later command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// DQ.FETCH: `[[id, receipt, attempt, payload], ...]`. The receipts are taken.
     Receipts,
     /// XREADGROUP: `[[key, [[id, fields], ...]]]`. The ids of entries are taken.
     Entries,
-    /// A bulk string, which is taken as it is.
+    /// A bulk string, unchanged.
     Bulk,
 }
 

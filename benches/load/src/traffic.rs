@@ -29,7 +29,7 @@ pub struct Step {
     pub take: Option<Shape>,
 }
 
-/// What the load consists of.
+/// The kinds of traffic in the load.
 pub struct Load {
     /// The server.
     pub server: Server,
@@ -47,7 +47,7 @@ pub struct Load {
     pub pid: Option<u32>,
 }
 
-/// What was done and measured.
+/// The work that the load has done, and the measurements.
 pub struct Done {
     /// Number of slots that were filled.
     pub commands: u64,

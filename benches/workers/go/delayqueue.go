@@ -108,7 +108,7 @@ func (q design) work() {
 		due, err := redis.Int(q.run(promote, pendingKey, readyKey, time.Now().Unix()))
 		check(err)
 		if due > 0 && !begun && !stamped {
-			// The time that it takes to fetch all of them counts, too.
+			// The time of fetching all jobs counts, too.
 			begun = true
 			tell("first")
 		}
@@ -145,7 +145,7 @@ func (q design) callback(id string) {
 	}
 }
 
-// sweep makes what took too long be delivered again, and removes what has failed too often.
+// sweep delivers messages again that took too long, and removes those that have failed too often.
 func (q design) sweep() {
 	_, err := q.run(expire, unackKey, retryKey, leftKey, garbageKey, time.Now().Unix())
 	check(err)

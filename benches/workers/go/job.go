@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What every worker here does with a job, and how every producer sends jobs. See python/job.py.
+// The work that every worker here does with a job, and the way in which every producer sends jobs. See python/job.py.
 
 var (
 	address     = "127.0.0.1:" + os.Getenv("BENCH_PORT")

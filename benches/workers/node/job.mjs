@@ -1,4 +1,4 @@
-// What every worker here does with a job, and how every producer sends jobs. See python/job.py.
+// The work that every worker here does with a job, and the way in which every producer sends jobs. See python/job.py.
 
 import { createInterface } from 'node:readline';
 import { writeSync } from 'node:fs';

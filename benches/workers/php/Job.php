@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Bench;
 
-/** What every worker here does with a job, and how every producer sends jobs. See python/job.py. */
+/**
+ * The work that every worker here does with a job, and the way in which every producer sends jobs. See python/job.py.
+ */
 final class Job
 {
     private static int $first;

@@ -67,7 +67,7 @@ if ($argv[1] === 'send') {
     $queue = $manager->connection();
     Job::send(static function (string $payload, int $delay) use ($queue): void {
         $data = ['payload' => $payload];
-        // It knows whole seconds. The one that a job is due in is rounded up, so that none is early.
+        // Laravel knows whole seconds. The one that a job is due in is rounded up, so that none is early.
         $due = DateTimeImmutable::createFromFormat('U.u', sprintf('%.6F', ceil(microtime(true) + $delay / 1000)));
         $delay > 0 ? $queue->later($due, Run::class, $data) : $queue->push(Run::class, $data);
     });

@@ -1,4 +1,4 @@
-"""What every Python worker does with a job, and how every Python producer sends jobs.
+"""The work that every Python worker does with a job, and the way in which every Python producer sends jobs.
 
 The runner gives both their settings in the environment, and reads what the worker prints.
 """
@@ -42,12 +42,12 @@ def handle(payload):
 
 
 def _tell(line):
-    # One write, whatever the framework has made of stdout.
+    # One write to the descriptor, because a framework may have replaced stdout.
     os.write(1, f"{line}\n".encode())
 
 
 def orders():
-    """Yields what the producer is to send: payload and delay (ms).
+    """Yields the messages that the producer is to send: payload and delay (ms).
 
     Each line of stdin has both. In place of the payload, @ asks for a stamp: when the job should begin.
     """
@@ -61,5 +61,5 @@ def orders():
 
 
 def sent():
-    """Tells the runner that all is sent."""
+    """Tells the runner that all jobs are sent."""
     _tell("sent")

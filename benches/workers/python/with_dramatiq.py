@@ -22,7 +22,7 @@ if __name__ == "__main__":
             run.send_with_options(args=(payload,), delay=delay or None)
         job.sent()
     else:
-        # The program `dramatiq --processes 1` does the same in its process.
+        # The program `dramatiq --processes 1` runs the same worker in its process.
         worker = dramatiq.Worker(broker, worker_threads=job.CONCURRENCY)
         worker.start()
         signal.pause()

@@ -37,7 +37,7 @@ async def work():
     broker.is_worker_process = True
     await broker.startup()
     receiver = run_receiver_task(broker, max_async_tasks=job.CONCURRENCY)
-    # A message of a stream is not looked for when it is due, but once a second.
+    # The scheduler looks for due messages once a second.
     await asyncio.gather(receiver, run_scheduler_task(scheduler, interval=timedelta(seconds=1)))
 
 
