@@ -1,4 +1,4 @@
-//! Corrupts snapshots and log entries, and checks what becomes of them.
+//! Corrupts snapshots and log entries, and checks the outcome.
 
 use crate::{loaded, saved};
 use dq_queue::codec::log_entry::LogEntry;
@@ -13,7 +13,7 @@ const AHEAD_US: u64 = 60_000_000;
 /// `AHEAD_US` in milliseconds.
 const AHEAD: Millis = AHEAD_US / 1000;
 
-/// What became of corrupted bytes.
+/// The effect of corrupted bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// The bytes were refused.
@@ -49,7 +49,7 @@ pub fn corrupt(rng: &mut fastrand::Rng, bytes: &mut Vec<u8>) {
 /// that can be used.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the queue that was loaded.
+/// A sentence about the error in the loaded queue.
 pub fn try_snapshot(rng: &mut fastrand::Rng, mut bytes: Vec<u8>, us: u64) -> Result<Fate, String> {
     corrupt(rng, &mut bytes);
     let Ok(mut queue) = loaded(&bytes, rng.usize(1..5000)) else {

@@ -9,8 +9,7 @@ use dq_queue::Queue;
 
 /// Bytes of the length that comes before each entry of the log.
 const LENGTH: usize = 4;
-/// First byte of an entry that was replicated verbatim, as its command. Its time
-/// does not count.
+/// First byte of an entry that was replicated verbatim. Its time does not count.
 const COMMAND: u8 = 1;
 /// First byte of all other entries.
 const WHOLE: u8 = 0;
@@ -74,7 +73,7 @@ impl Disk {
             .map_or(&[], |(_, bytes)| bytes)
     }
 
-    /// Returns what a replica gets of the entry of this number: the byte of its
+    /// Returns the form in which a replica gets the entry of this number: the byte of its
     /// form, then the encoded entry.
     pub fn entry(&self, number: usize) -> &[u8] {
         let start = match number {
@@ -84,8 +83,8 @@ impl Disk {
         &self.bytes[start + LENGTH..self.ends[number]]
     }
 
-    /// Loses everything behind the first `whole` entries and `more` bytes of the
-    /// next one. The next one, if there is one, is never left whole.
+    /// Loses all bytes behind the first `whole` entries and `more` bytes of the next one.
+    /// The next one, if there is one, is never left whole.
     pub fn tear(&mut self, whole: usize, more: usize) {
         let end = match whole {
             0 => 0,

@@ -1,4 +1,4 @@
-//! The queue and everything that makes it durable, simulated in one thread.
+//! The queue and the parts that make it durable, simulated in one thread.
 //!
 //! A [`cluster::Cluster`] has a primary, a replica that applies every log entry
 //! at once, a replica that lags behind, and a log that begins with a snapshot.
@@ -33,8 +33,8 @@ pub fn loaded(bytes: &[u8], block: usize) -> Result<Queue, String> {
     Queue::load(Queue::VERSION, &mut || blocks.next().map(<[u8]>::to_vec))
 }
 
-/// Describes where two snapshots differ first, with the bytes around that
-/// place in each of them. Returns `None` where they are equal.
+/// Describes the first difference of two snapshots, with the bytes around that place in
+/// each of them. Returns `None` where they are equal.
 pub fn difference(one: &[u8], other: &[u8]) -> Option<String> {
     if one == other {
         return None;

@@ -18,7 +18,7 @@ use dq_simulation::cluster::Cluster;
 use dq_simulation::town::Town;
 use dq_simulation::trace::Tally;
 
-/// The steps after which a cluster ends and the one of the next seed begins.
+/// The number of steps after which a cluster ends and that of the next seed begins.
 const STEPS_OF_A_CLUSTER: u64 = 20_000;
 /// Each cluster is followed by a server with this number of queues, for this number of turns.
 const QUEUES: usize = 2_000;

@@ -1,10 +1,10 @@
-//! What has happened in a cluster: counters, and the last operations and faults.
+//! The trace of a cluster: counters, and the last operations and faults.
 
 use std::fmt;
 
 use dq_queue::Op;
 
-/// Counters of everything that has been done.
+/// Counters of all operations and faults.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
     /// Operations and slices of time.

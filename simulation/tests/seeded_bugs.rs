@@ -10,12 +10,12 @@ use dq_simulation::town::{self, Town};
 
 /// The maximum number of steps of a cluster.
 const STEPS: u64 = 3_000;
-/// In how many clusters a bug is looked for, and the number of steps that each of them does at
-/// most, round by round. A step costs more the longer a cluster lives, so the bugs that can
-/// show early, nearly all, are found soonest in many short lives.
+/// The number of clusters in which a bug is searched, and the maximum number of steps of each,
+/// round by round. A step costs more the longer a cluster lives, so the bugs that can show
+/// early, nearly all, are found soonest in many short lives.
 const ROUNDS: [(u64, u64); 3] = [(1_000, 30), (250, 300), (2_000, STEPS)];
-/// Bugs that few clusters show, and the seed of one that does. It is tried first, and then all
-/// others, in case it no longer shows the bug.
+/// Bugs that few clusters show, each with the seed of a cluster that shows it. It is tried
+/// first, and then all others, in case it no longer shows the bug.
 const SHOWN: [(&str, u64); 4] = [
     ("a breaker counts failures of half the window", 693),
     ("a breaker opens for no longer the second time", 487),
@@ -23,7 +23,7 @@ const SHOWN: [(&str, u64); 4] = [
     ("a parent waits for one child too few", 1_752),
 ];
 
-/// The clusters in which a bug is looked for: the seed and the maximum number of steps of each.
+/// The clusters in which a bug is searched: the seed and the maximum number of steps of each.
 fn lives(bug: Bug) -> impl Iterator<Item = (u64, u64)> {
     let shown = SHOWN.into_iter().filter(move |(name, _)| *name == bug.name);
     let rounds = ROUNDS.into_iter();
@@ -31,8 +31,8 @@ fn lives(bug: Bug) -> impl Iterator<Item = (u64, u64)> {
     shown.map(|(_, seed)| (seed, STEPS)).chain(all)
 }
 
-/// What the simulation says in the first cluster in which it finds the bug by its rule. If
-/// there is none, what else it says.
+/// The message of the simulation in the first cluster in which it finds the bug by its
+/// rule. If there is none, its other messages. If there is none, what else it says.
 fn hunt(bug: Bug) -> Result<String, Vec<String>> {
     let mut others = Vec::new();
     for (seed, steps) in lives(bug) {

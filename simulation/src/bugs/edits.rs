@@ -1,4 +1,4 @@
-//! How operations are changed by the seeded bugs.
+//! The changes of operations by the seeded bugs.
 
 use dq_queue::message::after::OnFail;
 use dq_queue::message::{Choices, RareChoices};

@@ -1,6 +1,6 @@
-//! Seeded bugs: each makes a primary, its log or its replies differ from what was asked for
-//! in one verb or option. The simulation must find each of them, by the rule that is about
-//! it (`tests/seeded_bugs.rs`). None of them is in the queue itself.
+//! Seeded bugs: each makes a primary, its log or its replies deviate in one verb or option.
+//! The simulation must find each of them, by the rule that is about it
+//! (`tests/seeded_bugs.rs`). No bug is in the queue itself.
 
 mod edits;
 mod of_messages;
@@ -10,26 +10,26 @@ use dq_queue::op::Before;
 use dq_queue::queue::inspect::find::Search;
 use dq_queue::{Done, Op};
 
-/// A bug, as the ways in which it changes what happens.
+/// A bug, as a set of changes to operations, replies and logs.
 #[derive(Debug, Clone, Copy)]
 pub struct Bug {
     /// The fault, in a few words.
     pub name: &'static str,
-    /// Part of the sentence by which the rule says so that must find it.
+    /// Part of the message of the rule that must find it.
     pub finds: &'static str,
     /// Changes the operation that the primary does.
     pub does: fn(&mut Op<'static>),
-    /// An operation that the primary does first, unasked.
+    /// An operation that the primary does first without a command.
     pub first: fn(&Op<'static>) -> Option<Op<'static>>,
-    /// Changes the reply, given what was asked for.
+    /// Changes the reply, given the operation.
     pub replies: fn(&Op<'static>, &mut Done),
     /// Changes the operation that is logged.
     pub logs: fn(&mut Op<'static>),
-    /// Changes what the primary does before an operation, besides processing due events.
+    /// Changes the work of the primary before an operation, besides processing due events.
     pub begins: fn(&mut Before),
-    /// Changes what is logged of what the primary did before the operation.
+    /// Changes the log of the primary's work before the operation.
     pub logs_before: fn(&mut Before),
-    /// Changes what is searched for.
+    /// Changes the search.
     pub searches: fn(&mut Search<'_>),
 }
 
@@ -51,7 +51,7 @@ const NONE: Bug = Bug {
     searches: |_| {},
 };
 
-/// A primary that does something else than it was asked for.
+/// A primary that does another operation than the client's.
 const fn does(name: &'static str, finds: &'static str, does: fn(&mut Op<'static>)) -> Bug {
     Bug {
         name,
@@ -61,7 +61,7 @@ const fn does(name: &'static str, finds: &'static str, does: fn(&mut Op<'static>
     }
 }
 
-/// A log that lacks something of what the primary did.
+/// A log that lacks a part of the primary's operation.
 const fn logs(name: &'static str, logs: fn(&mut Op<'static>)) -> Bug {
     Bug {
         name,
@@ -71,7 +71,7 @@ const fn logs(name: &'static str, logs: fn(&mut Op<'static>)) -> Bug {
     }
 }
 
-/// A primary that does something else before an operation than time demands.
+/// A primary that makes wrong changes before an operation.
 const fn begins(name: &'static str, finds: &'static str, begins: fn(&mut Before)) -> Bug {
     Bug {
         name,
@@ -81,7 +81,7 @@ const fn begins(name: &'static str, finds: &'static str, begins: fn(&mut Before)
     }
 }
 
-/// A log that lacks something of what the primary did before an operation.
+/// A log that lacks a part of the primary's work before an operation.
 const fn logs_before(name: &'static str, logs_before: fn(&mut Before)) -> Bug {
     Bug {
         name,

@@ -1,4 +1,4 @@
-//! The seeded bugs of clocks, of what workers do, of the rules of a queue and of searches.
+//! The seeded bugs of clocks, of workers, of the rules of a queue and of searches.
 
 use super::edits::*;
 use super::{begins, does, logs, logs_before, searches, Bug};

@@ -1,5 +1,5 @@
-//! What a change of the queue begins with: its clock, and leases that are spared. And servers whose
-//! clocks are wrong.
+//! The beginning of each change of the queue: its clock, and leases that are spared. And servers
+//! whose clocks are wrong.
 
 use super::Cluster;
 use crate::oracle::Spans;
@@ -10,16 +10,16 @@ use dq_queue::{Millis, Op};
 
 const SECOND_US: u64 = 1_000_000;
 const DAY_US: u64 = 86_400 * SECOND_US;
-/// For how long leases are spared at most, in ms.
+/// Leases are spared for at most this, in ms.
 const MOST_SPARED: Millis = 30;
 
 impl Cluster {
-    /// Draws what the clock of a new primary shows. It may be ahead of the one before, or behind, by
-    /// seconds or days.
+    /// Draws the time of the clock of a new primary. It may be ahead of the one before, or behind,
+    /// by seconds or days.
     pub(super) fn draw_clock(&mut self) {
         let passed = self.rng.u64(1_000..3_000_000);
         let has_schedules = self.primary.schedules().len() > 0;
-        // Receipts that were lost with the last entries of the log must be below the time.
+        // Receipts that were lost with the last entries of the log must be below the clock's time.
         let has_lost = self.primary.last_receipt() < self.issued;
         self.us = match self.rng.u8(0..8) {
             _ if has_lost => self.us.max(self.issued) + passed,
@@ -61,7 +61,7 @@ impl Cluster {
         self.record(&LogEntry::of(server, logged, None, &Op::Tick), false)
     }
 
-    /// Spares the leases that are over in some cases, as if the server had stood still.
+    /// Spares the leases that are over in some cases, like after a standstill of the server.
     pub(super) fn spare(&mut self, now: Millis) -> op::Before {
         let is_over = self.primary.has_lease_before(now + 1);
         if !is_over || self.is_manual() || self.rng.u8(0..16) > 0 {
@@ -83,7 +83,7 @@ impl Cluster {
         matches!(self.primary.clock(), dq_queue::settings::Clock::Manual(_))
     }
 
-    /// What was done before an operation as the seeded bug changes it, if there is one.
+    /// The changes before an operation as the seeded bug alters them, if there is one.
     pub(super) fn with_bug_before(
         &self,
         mut before: op::Before,

@@ -1,4 +1,4 @@
-//! What happens to the servers of a cluster, and whether they have the same queue then.
+//! Faults of the servers of a cluster, and the check that they have the same queue then.
 
 use super::{Cluster, VALIDATED};
 use crate::corruptor::{is_sound, try_record, try_snapshot, Fate};
@@ -41,9 +41,9 @@ impl Cluster {
         self.lag = self.rng.usize(0..6);
     }
 
-    /// The primary dies and loses the last entries of its log, one of them in part.
-    /// What it loads when it starts must be what the replica has that applied as
-    /// many entries.
+    /// The primary dies and loses the last entries of its log, one of them in part. The
+    /// queue that it loads at its start must equal that of the replica which applied the
+    /// same number of entries.
     pub(super) fn crash(&mut self) -> Result<(), String> {
         self.event("crash");
         self.tally.crashes += 1;

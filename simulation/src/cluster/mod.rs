@@ -35,11 +35,11 @@ pub struct Cluster {
     profile: Profile,
     /// The time of the present primary, in Unix microseconds.
     us: u64,
-    /// The primary gives out no receipt below this.
+    /// The primary gives out only receipts from this number on.
     receipt: Receipt,
     /// The highest receipt that any primary has given out.
     issued: Receipt,
-    /// Since when the primary is one, in Unix milliseconds.
+    /// Since when the primary has this role, in Unix milliseconds.
     acting_since: Millis,
     /// Number of primaries so far.
     term: u64,
@@ -64,10 +64,10 @@ pub struct Cluster {
     compare_in: u64,
     /// Whether every index is checked after each step.
     closely: bool,
-    /// What is wrong with the primary, in a test of the simulation itself.
+    /// The bug of the primary, in a test of the simulation itself.
     bug: Option<Bug>,
     trace: VecDeque<Entry>,
-    /// Counters of what has been done so far.
+    /// Counters of the operations so far.
     pub tally: Tally,
 }
 
@@ -145,7 +145,7 @@ impl Cluster {
     /// Does one operation or one slice of time, after a fault in some cases.
     ///
     /// # Errors
-    /// A sentence that says what is wrong.
+    /// A sentence about the error.
     pub fn step(&mut self) -> Result<(), String> {
         self.tally.steps += 1;
         self.us += match self.rng.u32(0..1000) {
@@ -197,7 +197,7 @@ impl Cluster {
     /// Compares all copies of the queue once more.
     ///
     /// # Errors
-    /// A sentence that says what is wrong.
+    /// A sentence about the error.
     pub fn end(&mut self) -> Result<(), String> {
         self.compare()?;
         self.crash()?;
@@ -246,7 +246,7 @@ impl Cluster {
         let most = *[0, 1, 3, 16, 16, 512, 512, 512]
             .get(self.rng.usize(0..8))
             .unwrap_or(&512);
-        // A client that may not wait has all done at once.
+        // A client that may not wait gets all work done at once.
         let bulk = self.primary.plan(&op, now).filter(|_| self.rng.bool());
         if bulk.is_some() {
             self.bulk = bulk;
@@ -255,7 +255,7 @@ impl Cluster {
         self.perform(moment, op, most)
     }
 
-    /// Does what the timer does: one slice of time, one slice of a bulk operation, or
+    /// Does the work of the timer: one slice of time, one slice of a bulk operation, or
     /// the decision about schedules that missed a time while no server ran.
     fn slice(&mut self) -> Result<(), String> {
         let moment = self.moment();
@@ -287,7 +287,7 @@ impl Cluster {
         }
     }
 
-    /// Does one slice of time after the other, as the timer does when no command
+    /// Processes one slice of time after the other, as the timer does when no command
     /// comes.
     fn catch_up(&mut self) -> Result<(), String> {
         for _ in 0..MOST_SLICES {
@@ -300,8 +300,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Appends an entry to the log and lets the replicas apply what they are to
-    /// have of it.
+    /// Appends an entry to the log and lets the replicas apply their part of it.
     fn record(&mut self, record: &LogEntry<'_, '_>, as_command: bool) -> Result<(), String> {
         self.tally.records += 1;
         self.tally.commands += u64::from(as_command);

@@ -1,4 +1,4 @@
-//! One operation: what a server does for it, and what is checked then.
+//! One operation: the work of a server for it, and the checks after it.
 
 use super::Cluster;
 use crate::bugs::Bug;
@@ -102,7 +102,7 @@ impl Cluster {
         checked.and(recorded)
     }
 
-    /// The operation as the seeded bug changes it, if there is one.
+    /// The operation after the change by the seeded bug, if there is one.
     fn with_bug_in(
         &self,
         mut op: Op<'static>,
@@ -114,7 +114,7 @@ impl Cluster {
         op
     }
 
-    /// Does what a seeded bug does before an operation. Returns whether it does anything.
+    /// Does the work of a seeded bug before an operation. Returns whether it does anything.
     fn do_unasked(
         &mut self,
         asked: &Op<'static>,

@@ -1,4 +1,4 @@
-//! Draws deliveries and how they are given back.
+//! Draws deliveries, and the ways in which they are given back.
 
 use super::{one_of, Ops};
 use dq_queue::op::{Fetch, NackKind, NackPause, Paused};

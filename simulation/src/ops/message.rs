@@ -24,7 +24,7 @@ const CRONS: [(&str, Option<&str>); 3] = [
 ];
 
 impl Ops<'_> {
-    /// A small number, or one of four integers that one double stands for.
+    /// A small number, or one of four integers that share one double.
     fn score(&mut self) -> Option<Score> {
         match self.one_in(4) {
             true => Score::of_integer((1 << 60) + i128::from(self.rng.u8(0..4))),
@@ -139,7 +139,7 @@ impl Ops<'_> {
         Box::new(Kin { parent, children })
     }
 
-    /// What parents are told of children, here and in other queues.
+    /// The reports to parents about children, here and in other queues.
     pub(super) fn counted(&mut self) -> Counted<'static> {
         let of = (0..self.rng.usize(1..4)).map(|_| {
             let mut delta = Delta::default();
@@ -218,7 +218,7 @@ impl Ops<'_> {
         Box::new(Limits {
             until: self.maybe(3, |a| a.now + a.ms()),
             times: self.maybe(3, |a| a.rng.u64(1..20)),
-            // Never all of them default, as a log entry has no empty limits.
+            // The limits never all have their defaults, because a log entry has no empty limits.
             jitter: self.some_ms(),
         })
     }
@@ -232,7 +232,7 @@ impl Ops<'_> {
             false => None,
         };
         let every = Recurrence::Every {
-            // A shorter period would leave time for little else.
+            // A shorter period would leave little time for other operations.
             period: self.some_ms().max(15),
             start: (self.now + self.ms()).saturating_sub(30),
             start_given: self.one_in(2),

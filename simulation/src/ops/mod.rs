@@ -29,11 +29,11 @@ fn one_of<'a, T>(rng: &mut fastrand::Rng, all: &'a [T]) -> &'a T {
 
 /// Draws operations.
 pub struct Ops<'a> {
-    /// The source of everything that is drawn.
+    /// The source of all random choices.
     pub rng: &'a mut fastrand::Rng,
-    /// What the operations are like.
+    /// The mixture of operations.
     pub profile: &'a Profile,
-    /// Knows which receipts were given out.
+    /// The oracle, which has the receipts that were given out.
     pub oracle: &'a Oracle,
     /// The time of the queue, in Unix milliseconds.
     pub now: Millis,

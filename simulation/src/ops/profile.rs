@@ -1,9 +1,9 @@
-//! What the operations of a cluster are like.
+//! The mixture of operations of a cluster.
 
 use super::one_of;
 use dq_queue::Millis;
 
-/// What the operations of a cluster are like.
+/// The mixture of operations of a cluster.
 #[derive(Debug, Clone)]
 pub struct Profile {
     /// Number of different ids that clients choose.

@@ -1,4 +1,4 @@
-//! Draws what makes a queue shorter.
+//! Draws operations that make a queue shorter.
 
 use super::{one_of, Ops};
 use dq_queue::message::state::State;

@@ -9,7 +9,7 @@ use dq_queue::op::FindAct;
 use dq_queue::queue::inspect::find::Search;
 use dq_queue::Millis;
 
-/// A name that a client gives.
+/// A name in a command of a client.
 type Name = Cow<'static, [u8]>;
 
 /// The conditions of a search, with the names in them.
@@ -30,7 +30,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// The search for what meets the conditions.
+    /// The search by the conditions.
     pub fn search(&self) -> Search<'_> {
         Search {
             state: self.state,

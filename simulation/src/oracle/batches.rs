@@ -1,5 +1,5 @@
 //! The rules of named batches: their counts are those of their messages, they hold
-//! exactly what they must, and they release it once.
+//! exactly the right messages, and they release each once.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,7 +12,7 @@ use dq_queue::{Op, Queue, Seq};
 /// The messages that wait for a batch, and those that have waited.
 #[derive(Default)]
 pub struct HeldMessages {
-    /// Each with the batch and the ONFAIL that its sender named.
+    /// The held messages, each with the batch and the ONFAIL that its sender named.
     held: BTreeMap<Seq, (Box<[u8]>, OnFail)>,
     released: HashSet<Seq>,
 }
@@ -27,7 +27,8 @@ impl HeldMessages {
     /// as these are open, and are released once.
     pub fn check(&mut self, step: &Step<'_>) -> Result<(), String> {
         self.check_held(step)?;
-        // An earlier message of the same command may have ended what this one waits for.
+        // An earlier message of the same command may have ended the messages that this one waits
+        // for.
         let is_single = matches!(step.op, Op::Send(send) if send.payloads.len() == 1);
         for (send, seq, before) in step.added() {
             let Some(batching) = send.choices.batching() else {
@@ -58,7 +59,7 @@ impl HeldMessages {
         }
     }
 
-    /// Checks that what is held must be, and what is held no longer need not be.
+    /// Checks that each held message must be held, and that each released one need not be.
     fn check_held(&mut self, step: &Step<'_>) -> Result<(), String> {
         let mut gone = Vec::new();
         for (seq, (batch, on_fail)) in &self.held {
@@ -101,7 +102,7 @@ fn state(step: &Step<'_>, seq: Seq) -> Option<State> {
     }
 }
 
-/// Whether everything has been released that is to be.
+/// Whether all messages have been released that must be.
 fn is_settled(step: &Step<'_>) -> bool {
     let batches = step.queue.batches();
     step.caught_up && batches.is_none_or(|batches| batches.released.is_empty())
@@ -116,7 +117,7 @@ fn must_hold(on_fail: OnFail, counts: &Counts) -> bool {
     }
 }
 
-/// Whether a message is not there or has finished or been cancelled.
+/// Whether a message does not exist or has finished or been cancelled.
 pub fn has_ended(queue: &Queue, seq: Seq) -> bool {
     let stored = queue.message(seq).map(|message| message.stored);
     matches!(
@@ -125,7 +126,7 @@ pub fn has_ended(queue: &Queue, seq: Seq) -> bool {
     )
 }
 
-/// Checks that a new message is in its batch and waits for the one that it is after.
+/// Checks that a new message is in its batch and waits for the batch that its AFTER names.
 fn check_names(queue: &Queue, seq: Seq, batching: &Batching) -> Result<(), String> {
     let Some(message) = queue.message(seq) else {
         return Ok(());
@@ -140,7 +141,7 @@ fn check_names(queue: &Queue, seq: Seq, batching: &Batching) -> Result<(), Strin
     }
 }
 
-/// Checks that a new message is held, or dead, exactly where its batch says so.
+/// Checks that a new message is held, or dead, exactly if its batch demands it.
 fn check_begin(step: &Step<'_>, seq: Seq, on_fail: OnFail, counts: &Counts) -> Result<(), String> {
     let Some(view) = step.queue.view(seq, step.now) else {
         return Ok(());

@@ -15,31 +15,31 @@ use dq_queue::{Millis, Op, Queue, Receipt, Seq};
 
 /// A delivery that an operation names and whose lease has not ended.
 pub struct Named {
-    /// Its position among the receipts of the operation.
+    /// The position of the receipt among the receipts of the operation.
     pub index: usize,
     pub receipt: Receipt,
     pub seq: Seq,
     pub failures: u32,
     pub attempt: u32,
     pub group: Option<Box<[u8]>>,
-    /// What the breaker of its group does.
+    /// The state of the breaker of its group.
     pub breaker: &'static str,
 }
 
-/// What was there before one message was sent.
+/// The state of the queue before one message was sent.
 #[derive(Default)]
 pub struct BeforeSend {
-    /// The live message that has its id, which is replaced if the send says so.
+    /// The live message that has its id, which a send with REPLACE replaces.
     pub has_id: Option<Seq>,
-    /// Whether a record has its id, which may be dropped for it.
+    /// Whether a record has its id. The record may be dropped for the message.
     pub has_record: bool,
     /// The running message that has its id, whose lease has certainly not ended.
     pub runs: Option<Seq>,
     /// The pending and running messages of its group, for an IFGROUP; `None` if some that
     /// have expired may still count among them.
     pub of_group: Option<u64>,
-    /// The messages of the batch that it waits for; `None` if some that are over may still
-    /// count among them.
+    /// The messages of the batch that it waits for; `None` if ended ones may still count
+    /// among them.
     pub of_batch: Option<Counts>,
 }
 
@@ -49,7 +49,7 @@ pub struct Before {
     pub(super) totals: Totals,
     /// Number of records of finished and cancelled messages.
     pub(super) records: u64,
-    /// For each message that the operation sends, in order.
+    /// The state before each message that the operation sends, in order.
     pub(super) sends: Vec<BeforeSend>,
     /// The deliveries that it names and whose leases have certainly not ended.
     pub(super) named: Vec<Named>,
@@ -61,12 +61,12 @@ pub struct Before {
     /// its wait may be over without that being processed yet.
     pub(super) is_unclear: bool,
     pub(super) breakers: Breakers,
-    /// Whether everything that was due had been processed.
+    /// Whether all due events had been processed.
     pub(super) caught_up: bool,
     /// The messages that have not ended and that are in a batch which holds others, and
     /// the name of the batch.
     pub(super) holding: Vec<(Seq, Box<[u8]>)>,
-    /// What waits for the end of runs.
+    /// The messages that wait for the end of runs.
     pub(super) reruns: Vec<Waiting>,
     /// Number of schedules that fired before the operation.
     pub(super) fired: u64,
@@ -92,8 +92,8 @@ impl Before {
         }
     }
 
-    /// Records what the operation is about. It is called after time has advanced for
-    /// it, in which `fired` schedules fired, and right before it is done.
+    /// Records the state that the operation is about. It is called after time has
+    /// advanced for it, in which `fired` schedules fired, and right before it is done.
     pub(super) fn inspect(
         &mut self,
         queue: &Queue,

@@ -1,5 +1,5 @@
-//! Breakers: they open after enough failures and for as long as they must. They let out
-//! nothing while they are open, and one message at a time while they are half-open.
+//! Breakers: they open after enough failures and for the right time. They let out nothing
+//! while they are open, and one message at a time while they are half-open.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,7 +12,7 @@ use dq_queue::{Millis, Op, Queue, Receipt, Seq};
 /// The name of a group; `None` for the ungrouped messages.
 type Name = Option<Box<[u8]>>;
 
-/// What breakers do before a FETCH; empty if that is of no use.
+/// The states of breakers before a FETCH; empty if they are of no use.
 #[derive(Default)]
 pub struct Breakers(BTreeMap<Name, &'static str>);
 
@@ -89,11 +89,11 @@ impl Probes {
 /// The failures of one group.
 #[derive(Default)]
 struct Known {
-    /// When deliveries of it were nacked while its breaker was closed, as far as these are
+    /// The times of nacks of its deliveries while its breaker was closed, if they are
     /// certain to count.
     nacked: VecDeque<Millis>,
-    /// Until when its breaker is open at least, and for how long it was opened the last
-    /// time, as far as that is known: a probe whose lease ends opens it anew.
+    /// The earliest end of the open time of its breaker, and the length of the last open
+    /// time, if it is known: a probe whose lease ends opens it anew.
     open: Option<(Millis, Option<Millis>)>,
 }
 
@@ -102,8 +102,8 @@ struct Known {
 pub struct Failures {
     rule: Option<Breaker>,
     known: BTreeMap<Name, Known>,
-    /// All failures that may still count: when they were processed, and whose they are
-    /// if that is known.
+    /// All failures that may still count: the times at which they were processed, and the
+    /// group if it is known.
     all: VecDeque<(Millis, Option<Name>)>,
     /// No failure before this time is known.
     blind_before: Millis,
@@ -119,8 +119,8 @@ impl Failures {
         };
     }
 
-    /// Checks when breakers opened, and that those that did are open for as long as they
-    /// must.
+    /// Checks that breakers opened at the right times, and that they stay open for the
+    /// right time.
     pub fn check(&mut self, step: &Step<'_>) -> Result<(), String> {
         if let Op::Alter(Changes {
             breaker: Some(breaker),
@@ -213,7 +213,7 @@ impl Failures {
         }
         let last = known.open.and_then(|(_, length)| length);
         let length = match (named.breaker, last) {
-            // It may be an event before the nack that has opened it.
+            // The breaker may have opened by an event before the nack.
             _ if !step.before.caught_up => return Ok(()),
             ("closed", _) => rule.open,
             ("half-open", Some(last)) => (2 * last).min(rule.max),

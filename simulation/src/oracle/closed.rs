@@ -4,7 +4,7 @@ use super::step::Step;
 use dq_queue::op::Sent;
 use dq_queue::{Op, Queue};
 
-/// Whether the queue is to be closed, by what was asked for.
+/// Whether the queue is to be closed, by the commands.
 #[derive(Default)]
 pub struct Closed(bool);
 

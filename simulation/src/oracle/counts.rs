@@ -1,4 +1,4 @@
-//! Every message that came or went did so by something that is counted.
+//! Every message that came or went is explained by a counter.
 
 use super::before::is_live;
 use super::step::Step;
@@ -39,8 +39,8 @@ pub fn check(step: &Step<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that nothing is sent but by the operation, by schedules and for the end of runs, and that what is
-/// not sent has an id that can be taken.
+/// Checks that messages are sent only by the operation, by schedules and at the end of runs, and
+/// that each message that is not sent has an id that can be taken.
 fn check_sent(step: &Step<'_>) -> Result<(), String> {
     let sent = step.queue.totals().sent - step.before.totals.sent;
     let added = step.added().count() as u64;
@@ -64,7 +64,7 @@ fn check_sent(step: &Step<'_>) -> Result<(), String> {
     }
 }
 
-/// An ACKSEND acks one message and sends all that its ids allow, or does nothing.
+/// An ACKSEND acks one message and sends all messages whose ids are free, or does nothing.
 fn check_ack_send(step: &Step<'_>) -> Result<(), String> {
     let (Op::AckSend(ack_send), Some(Done::AckSent(sent))) = (step.op, step.done) else {
         return Ok(());

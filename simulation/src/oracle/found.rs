@@ -1,5 +1,5 @@
-//! FIND: it finds what meets its conditions, in order, and does something with exactly
-//! that.
+//! FIND: it finds the messages that meet its conditions, in order, and acts on exactly
+//! these.
 
 use super::step::Step;
 use dq_queue::message::state::{Reason, State};
@@ -23,8 +23,8 @@ pub fn listed(queue: &Queue, state: State, group: Option<&[u8]>, now: Millis) ->
     queue.list(listing, now).1
 }
 
-/// Checks what the first step of a search found, and that all steps together find all
-/// messages that meet the conditions. O(n).
+/// Checks the messages that the first step of a search found, and that all steps together
+/// find all messages that meet the conditions. O(n).
 ///
 /// # Errors
 /// A sentence that says what was found and what not.
@@ -105,8 +105,8 @@ fn meets(view: &View<'_>, search: &Search<'_>) -> bool {
         && search.until.is_none_or(|until| time < until)
 }
 
-/// Checks that what was to be done with found messages was done with each of them. If
-/// due events are left, one of them may have ended a message first.
+/// Checks that the action was done with each found message. If due events are left, one
+/// of them may have ended a message first.
 pub fn check_done(step: &Step<'_>) -> Result<(), String> {
     let (Op::FindDo { act, seqs }, Some(Done::Count(count))) = (step.op, step.done) else {
         return Ok(());

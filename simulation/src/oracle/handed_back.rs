@@ -1,5 +1,5 @@
-//! NACK: what counts as a failure, when the message comes back, and what is not delivered
-//! before a certain time.
+//! NACK: the count of failures, the return of the message, and the messages that are not
+//! delivered before a certain time.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use dq_queue::message::state::{Reason, State};
 use dq_queue::op::{NackKind, Paused};
 use dq_queue::{Millis, Op, Seq};
 
-/// What is not delivered before a certain time (Unix ms), because a NACK said so.
+/// Messages that are not delivered before a certain time (Unix ms), because a NACK said so.
 #[derive(Default)]
 pub struct HandedBack {
     /// Snoozed messages.
@@ -21,8 +21,8 @@ pub struct HandedBack {
 }
 
 impl HandedBack {
-    /// Forgets what the operation may deliver earlier after all, remembers what a NACK
-    /// keeps from being delivered, and checks what a NACK counts.
+    /// Drops messages that the operation may deliver earlier after all, notes those that
+    /// a NACK holds back, and checks the counts of a NACK.
     pub fn check(&mut self, step: &Step<'_>) -> Result<(), String> {
         self.release(step.op);
         let (Op::Nack { kind, pause, .. }, Some(_)) = (step.op, step.done) else {
@@ -45,7 +45,7 @@ impl HandedBack {
         Ok(())
     }
 
-    /// Forgets what an operation may deliver earlier after all.
+    /// Drops messages that an operation may deliver earlier after all.
     fn release(&mut self, op: &Op<'_>) {
         match op {
             Op::Reschedule { .. } | Op::Redrive(_) | Op::FindDo { .. } => self.messages.clear(),

@@ -1,4 +1,4 @@
-//! Ids that queues generate: none is made twice, whatever was copied or lost.
+//! Ids that queues generate: none is made twice, even after copies and losses.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
 //! Leases: none ends early or late, no receipt is given out twice, and a FETCH repeats a
-//! delivery exactly where its token says so.
+//! delivery exactly if its token repeats.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ struct Lease {
     fetch: u64,
 }
 
-/// What a client can know of the leases of a queue.
+/// The facts that a client can know about the leases of a queue.
 #[derive(Default)]
 pub struct Leases {
     leases: BTreeMap<Receipt, Lease>,
@@ -67,8 +67,8 @@ impl Leases {
         Some((lease.seq, !has_over))
     }
 
-    /// Checks that a lease ended because its time is over or by a command that may
-    /// end it, and that no lease goes on for longer.
+    /// Checks that a lease ended because its time is over or by a command that may end
+    /// it, and that no lease lasts longer.
     pub fn check_ends(&mut self, step: &Step<'_>) -> Result<(), String> {
         self.check_new_ends(step)?;
         let (queue, now) = (step.queue, step.now);
@@ -144,8 +144,8 @@ impl Leases {
         Ok(())
     }
 
-    /// Checks that a FETCH repeats the last delivery of its consumer exactly where it
-    /// has the same token and something of it still runs. Returns whether it does.
+    /// Checks that a FETCH repeats the last delivery of its consumer exactly if it has
+    /// the same token and a message of the delivery still runs. Returns whether it does.
     pub fn check_repetition(
         &mut self,
         step: &Step<'_>,
@@ -158,7 +158,7 @@ impl Leases {
         let delivered = step.queue.totals().delivered - step.before.totals.delivered;
         let is_repeated = delivered == 0 && !given.is_empty();
         let Some((last, number)) = self.tokens.get(&**consumer) else {
-            // What was delivered before a crash may be repeated.
+            // A message that was delivered before a crash may be repeated.
             return Ok(is_repeated);
         };
         let is_last = last.as_deref() == Some(&**token);
@@ -178,8 +178,8 @@ impl Leases {
         }
     }
 
-    /// The leases that were repeated end when they did before, or when they did before
-    /// their connection closed.
+    /// The repeated leases end at the same time as before, or at their time before their
+    /// connection closed.
     fn see_ends_again(&mut self, step: &Step<'_>, given: &[(Receipt, Seq)]) -> Result<(), String> {
         for (receipt, seq) in given {
             let Some(lease) = self.leases.get_mut(receipt) else {

@@ -1,7 +1,7 @@
-//! Checks what operations did against what the queue promises: no message is
-//! delivered early or leased twice at once, no receipt is given out twice, no id
-//! is made twice, no message comes or goes without being counted, and each option
-//! does what it says. One file has the rules of one thing.
+//! Compares the results of operations with the promises of the queue: no message is
+//! delivered early or leased twice at once, no receipt is given out twice, no id is made
+//! twice, no message comes or goes without being counted, and each option does what it
+//! says. One file has the rules of one thing.
 
 mod batches;
 mod before;
@@ -41,7 +41,7 @@ use texts::Notes;
 /// Every 8th delivery also runs the checks that are O(n).
 const CHECKED: u64 = 8;
 
-/// What clients can know of a queue.
+/// The facts that clients can know about a queue.
 #[derive(Default)]
 pub struct Oracle {
     leases: Leases,
@@ -65,7 +65,7 @@ impl Oracle {
     }
 
     /// Begins anew with a queue that was just made or loaded: after a crash or a failover
-    /// it is not known which of the last operations it has.
+    /// it may lack some of the last operations.
     pub fn begin(&mut self, queue: &Queue, now: Millis) {
         self.leases.forget();
         self.handed_back = HandedBack::default();
@@ -84,8 +84,9 @@ impl Oracle {
         self.leases.spare(to);
     }
 
-    /// Records in `before` what an operation is about. It is called after time has
-    /// advanced for it, in which `fired` schedules fired, and right before it is done.
+    /// Records in `before` the state that an operation is about. It is called after time
+    /// has advanced for it, in which `fired` schedules fired, and right before it is
+    /// done.
     pub fn inspect(
         &self,
         before: &mut Before,
@@ -97,7 +98,7 @@ impl Oracle {
         before.inspect(queue, &self.leases, op, now, fired);
     }
 
-    /// Checks what an operation did.
+    /// Checks the results of an operation.
     ///
     /// # Errors
     /// A sentence that says which promise is broken.
@@ -139,7 +140,7 @@ impl Oracle {
         self.ids.check(queue, op, done)
     }
 
-    /// Checks what a FETCH has delivered, unless it repeats an earlier delivery.
+    /// Checks the deliveries of a FETCH, unless it repeats an earlier delivery.
     fn check_fetch(
         &mut self,
         step: &Step<'_>,

@@ -53,7 +53,7 @@ impl Options {
             }
         }
         for waiting in &step.before.reruns {
-            // Either its options are replaced, or it leaves no record.
+            // The options of the message are replaced, or it leaves no record.
             self.own.remove(&waiting.seq);
         }
         self.check_acked(step)?;
@@ -81,8 +81,8 @@ impl Options {
         }
     }
 
-    /// Checks that messages which were acked have left a record where their RETAIN says
-    /// so, and only there.
+    /// Checks that messages which were acked have left a record if their RETAIN demands
+    /// it, and only there.
     fn check_acked(&self, step: &Step<'_>) -> Result<(), String> {
         let is_ack = matches!(
             step.op,
@@ -150,7 +150,7 @@ impl Options {
 }
 
 impl Own {
-    /// Whether nothing but its RETAIN may remove its record in this step.
+    /// Whether only its RETAIN may remove its record in this step.
     fn must_stay(&self, step: &Step<'_>) -> bool {
         let (old, new) = (&step.before.totals, step.queue.totals());
         // A NOACK delivery ends a message, too.
@@ -209,8 +209,8 @@ impl Own {
         Ok(())
     }
 
-    /// Checks that a message keeps as many of its failed attempts as it says. One that was
-    /// redriven keeps those from before, which its failures do not count.
+    /// Checks that a message keeps as many of its failed attempts as its ERRORS says. One
+    /// that was redriven keeps those from before, which its failures do not count.
     fn check_errors(&mut self, step: &Step<'_>, seq: Seq) -> Result<(), String> {
         if step.is_redrive() {
             self.errors = None;
@@ -229,8 +229,8 @@ impl Own {
         }
     }
 
-    /// Checks that a message dies when its EXPIREAT has come, and not because it has
-    /// expired before that.
+    /// Checks that a message dies at its EXPIREAT, and not because it has expired before
+    /// that.
     fn check_expiry(&mut self, step: &Step<'_>, seq: Seq) -> Result<(), String> {
         let Some(view) = step.queue.view(seq, step.now) else {
             return Ok(());
@@ -264,7 +264,7 @@ impl Own {
     }
 }
 
-/// Checks that IFGROUP adds a message exactly where its group has one.
+/// Checks that IFGROUP adds a message exactly if its group has one.
 fn check_if_group(step: &Step<'_>) -> Result<(), String> {
     let mut earlier: Vec<&[u8]> = Vec::new();
     // Whether an earlier message of the same command has replaced one, which may have been

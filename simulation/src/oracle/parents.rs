@@ -1,4 +1,4 @@
-//! CHILDREN: a message waits until as many of its children have ended as it says.
+//! CHILDREN: a message waits until the number of its children in its CHILDREN has ended.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use dq_queue::message::state::StoredState;
 use dq_queue::message::{Choices, Message};
 use dq_queue::{Millis, Op, Seq};
 
-/// Messages that wait for their children, and what each must have counted.
+/// Messages that wait for their children, and the counts that each must have.
 #[derive(Default)]
 pub struct Parents(HashMap<Seq, ChildCounts>);
 
@@ -24,7 +24,8 @@ impl Parents {
         self.0.clear();
     }
 
-    /// Checks that messages count what they are told, and wait until that suffices.
+    /// Checks that messages count the reports about their children, and wait until the counts
+    /// suffice.
     pub fn check(&mut self, step: &Step<'_>) -> Result<(), String> {
         if let (Op::Children(counted), Some(_)) = (step.op, step.done) {
             for one in &counted.of {
@@ -40,7 +41,7 @@ impl Parents {
                     children.wait == Wait::Over && counts.ended() >= children.total
                 });
                 if is_let_go {
-                    // What else it is told counts no more.
+                    // Later reports to the parent do not count.
                     self.0.remove(&seq);
                 }
             }
@@ -56,7 +57,7 @@ impl Parents {
                 return Err(format!("{seq} has lost its children"));
             };
             if children.wait == Wait::Over {
-                // It may have died by time and have been redriven in one step.
+                // The parent may have died by time and have been redriven in one step.
                 let may_be_redriven = matches!(step.op, Op::Redrive(_) | Op::FindDo { .. });
                 if counts.ended() < children.total && !may_be_redriven {
                     return Err(format!("{seq} was let go before its children had ended"));

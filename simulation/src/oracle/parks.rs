@@ -18,8 +18,8 @@ impl Parks {
         self.0.clear();
     }
 
-    /// Checks that messages are parked where they were asked to be, and released by a
-    /// signal or when their time is over, and by nothing else.
+    /// Checks that messages are parked if they were sent so, and released by a signal or
+    /// when their time is over, and by no other cause.
     pub fn check(&mut self, step: &Step<'_>) -> Result<(), String> {
         check_signal(step)?;
         self.check_parked(step)?;

@@ -6,18 +6,18 @@ use dq_queue::message::state::State;
 use dq_queue::op::Sent;
 use dq_queue::{Op, Queue, Seq};
 
-/// What waits for the end of a run.
+/// A message that waits for the end of a run.
 pub struct Waiting {
     /// The running message.
     pub(super) seq: Seq,
     id: Box<[u8]>,
     payload: Box<[u8]>,
-    /// Whether the message that follows the run may not be due at once, or be gone soon.
+    /// Whether the message that follows the run may be due later, or gone soon.
     may_end: bool,
 }
 
 impl Waiting {
-    /// All that waits for runs of a queue. O(running messages).
+    /// All messages of a queue that wait for the end of a run. O(running messages).
     pub fn all(queue: &Queue) -> Vec<Waiting> {
         let now = queue.last_seen();
         let running = listed(queue, State::Running, None, now).into_iter();
@@ -37,8 +37,8 @@ impl Waiting {
     }
 }
 
-/// Checks that a message waits for the end of a run if it was asked to, and that what has
-/// waited is there once the run has ended.
+/// Checks that a message waits for the end of a run if it was asked to, and that it
+/// exists once the run has ended.
 pub fn check(step: &Step<'_>) -> Result<(), String> {
     let mut named: Vec<&[u8]> = Vec::new();
     for (send, sent, before) in step.sends() {
@@ -80,7 +80,7 @@ pub fn check(step: &Step<'_>) -> Result<(), String> {
             Some(message) if *step.queue.content(message).payload != *waiting.payload => {
                 return Err("what waited for the end of a run did not follow it".into());
             }
-            // It may have been sent in an event before, and was cancelled then.
+            // The message may have been sent in an event before, and was cancelled then.
             None if !waiting.may_end && !is_cancelled(&waiting.id) => {
                 return Err("what waited for the end of a run is lost".into());
             }

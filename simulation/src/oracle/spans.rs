@@ -1,19 +1,19 @@
-//! Spans of time and points of time over a step of the clock back: what is left of a span stays, and
-//! a point stays where it is.
+//! Spans of time and points of time over a step of the clock back: the rest of a span stays the
+//! same, and a point does not move.
 
 use std::collections::BTreeMap;
 
 use dq_queue::message::state::StoredState;
 use dq_queue::{Millis, Queue, Receipt, Seq, NEVER};
 
-/// What is left of a time, in ms; negative if it has passed.
+/// The rest of a time, in ms; negative if it has passed.
 type Left = i64;
 
 /// How long the delays and leases of the messages of a queue still last.
 pub struct Spans {
-    /// When pending messages are due: what is left, or the time if it is a point.
+    /// When pending messages are due: the rest of the span, or the time if it is a point.
     pending: BTreeMap<Seq, Result<Left, Millis>>,
-    /// What is left of the leases.
+    /// The time that is left of each lease.
     leases: BTreeMap<Seq, Left>,
     last_receipt: Receipt,
 }
@@ -32,7 +32,7 @@ impl Spans {
                 let is_point = message.is_due_at_point() && message.due == message.ttl_base();
                 let due = match is_point {
                     true => Err(message.due),
-                    // It is parked without end.
+                    // The message is parked without end.
                     false if message.due == NEVER => Err(NEVER),
                     false => Ok(left(message.due)),
                 };

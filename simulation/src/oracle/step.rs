@@ -1,4 +1,4 @@
-//! One operation with all that came of it, as the rules judge it.
+//! One operation with all its results, which the rules check.
 
 use super::before::{Before, BeforeSend};
 use dq_queue::op::{Send, Sent};
@@ -8,20 +8,21 @@ use dq_queue::{Done, Millis, Op, Queue, Seq};
 pub struct Step<'a> {
     /// The queue after it.
     pub queue: &'a Queue,
-    /// What the queue was like before it.
+    /// The state of the queue before the operation.
     pub before: &'a Before,
-    /// What was asked for.
+    /// The operation.
     pub op: &'a Op<'static>,
     /// The result; `None` if the operation was refused.
     pub done: Option<&'a Done>,
     /// The time at which it was done, in Unix milliseconds.
     pub now: Millis,
-    /// Whether everything that was due has been processed.
+    /// Whether all due events have been processed.
     pub caught_up: bool,
 }
 
 impl<'a> Step<'a> {
-    /// What was to be sent, with the outcome for each message and what was there before.
+    /// The messages that were to be sent, with the outcome for each of them and the state before
+    /// it.
     pub fn sends(&self) -> Vec<(&'a Send<'static>, Sent, &'a BeforeSend)> {
         match (self.op, self.done) {
             (Op::Send(send), Some(Done::Sent(sent))) => {
@@ -49,7 +50,7 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// Whether the operation removes messages or records that nobody has ended.
+    /// Whether the operation removes messages or records that have not ended in another way.
     pub fn is_removal(&self) -> bool {
         matches!(
             self.op,

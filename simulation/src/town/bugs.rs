@@ -4,19 +4,19 @@
 /// A bug of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
-    /// The timer is not told when some of the queues are due.
+    /// The timer does not learn when some of the queues are due.
     ForgetsAQueue,
     /// An entry goes to the replica of another queue.
     WritesOfAnotherQueue,
-    /// Slices run, and those who wait are served, while writes are refused.
+    /// Slices run, and waiting clients are served, while writes are refused.
     GoesOnWhileItRefuses,
-    /// A send that was refused is done.
+    /// The server does a send that it has refused.
     DoesWhatItRefuses,
     /// A queue from a server that is ahead moves the clock of all others.
     MovesTheClock,
     /// A queue from a server that is ahead moves the receipts of all others.
     MovesReceipts,
-    /// The timer takes the time of a queue that is ahead for its own.
+    /// The timer uses the time of a queue that is ahead as its own.
     WakesByTheClockOfTheQueue,
     /// The timer waits for the old time after its clock was set back.
     IsLateAfterAStepBack,
@@ -24,7 +24,7 @@ pub enum Bug {
     EndsLeasesInAStandstill,
 }
 
-/// All of them, each with a part of the sentence by which it must be found.
+/// All bugs, each with a part of the sentence by which it must be found.
 pub const BUGS: &[(Bug, &str)] = &[
     (Bug::ForgetsAQueue, "nobody has looked at it"),
     (Bug::WritesOfAnotherQueue, "the replica of queue"),

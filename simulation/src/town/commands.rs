@@ -116,7 +116,7 @@ impl Town {
         Ok(true)
     }
 
-    /// One of the workers is done.
+    /// A worker acks its message.
     fn ack(&mut self) -> Result<(), String> {
         if self.held.is_empty() || self.is_refusing {
             return Ok(());
@@ -125,7 +125,7 @@ impl Town {
         self.ack_of(&held, self.watch_us)
     }
 
-    /// Acks a delivery, which was asked at a time of the worker's watch.
+    /// Acks a delivery. The ack was sent at a time of the worker's watch.
     pub(super) fn ack_of(&mut self, held: &Held, asked_us: u64) -> Result<(), String> {
         let op = Op::Ack {
             receipts: [held.receipt].into_iter().collect(),

@@ -1,4 +1,4 @@
-//! What happens to the server, its clock and its queues.
+//! Faults of the server, of its clock and of its queues.
 
 use super::{Bug, Town};
 use crate::{loaded, saved};
@@ -6,7 +6,7 @@ use dq_queue::op::{DueTime, Fetch, Send};
 use dq_queue::{Moment, Op};
 
 const SECOND_US: u64 = 1_000_000;
-/// How far a clock may be from the right time: seconds to days.
+/// The distances by which a clock may be wrong: seconds to days.
 const WRONG_US: [u64; 4] = [
     2 * SECOND_US,
     40 * SECOND_US,
@@ -15,7 +15,8 @@ const WRONG_US: [u64; 4] = [
 ];
 
 impl Town {
-    /// The server stands still. What workers ask meanwhile is done when it goes on, before leases end.
+    /// The server stands still. Commands of workers in this time are done when the server
+    /// continues, before leases end.
     pub(super) fn stand_still(&mut self) -> Result<(), String> {
         let stood = self.rng.u64(30..2_000) * 1000;
         let mut asked = Vec::new();
@@ -68,7 +69,7 @@ impl Town {
         send.due = DueTime::After(100);
         self.may_come.insert(id, (number, self.watch_us + 100_000));
         place.queue.apply(&Op::Send(send), there).ok();
-        // One that was delivered there has a receipt of that time.
+        // A message that was delivered there has a receipt of that time.
         place
             .queue
             .apply(&Op::Send(Send::plain(b"delivered there")), there)
@@ -91,7 +92,7 @@ impl Town {
         }
     }
 
-    /// The server dies, and its replica goes on.
+    /// The server dies, and its replica takes over.
     pub(super) fn restart(&mut self) -> Result<(), String> {
         self.compare()?;
         self.index.clear();

@@ -1,6 +1,6 @@
-//! Thousands of queues on one server, in one thread: the timer that looks after all of them, times in
-//! which the server refuses writes, standstills, a clock that is set back, and queues that come from
-//! servers whose clocks are ahead. What one queue does is the matter of [`crate::cluster`].
+//! Thousands of queues on one server, in one thread: the timer for all of them, times in which the
+//! server refuses writes, standstills, a clock that is set back, and queues that come from servers
+//! whose clocks are ahead. A single queue is simulated in [`crate::cluster`].
 
 mod bugs;
 mod commands;
@@ -21,22 +21,22 @@ use dq_queue::{Done, Millis, Moment, Op, Queue, Receipt};
 const START_US: u64 = 1_700_000_000_000_000;
 /// The lease of every delivery, in ms.
 const LEASE: Millis = 60;
-/// For how much longer a lease lasts that is spared, in ms.
+/// A lease that is spared lasts longer by this, in ms.
 const SPARED: Millis = 20;
 /// How many queues get a message that is due in one moment.
 const CROWD: usize = 300;
 /// The number of steps between two comparisons of all queues with their replicas.
 const COMPARED: u64 = 500;
-/// Receipts are at most so far above the highest time.
+/// The greatest distance of receipts above the highest time.
 const MOST_RECEIPTS: Receipt = 1_000_000;
 
-/// One queue, its replica, and who waits for it.
+/// One queue, its replica, and the clients that wait for it.
 struct Place {
     queue: Queue,
     replica: Queue,
     /// Number of clients that wait in a FETCH.
     waiting: u32,
-    /// When the timer looks at it, in ms of the server's clock.
+    /// When the timer checks it, in ms of the server's clock.
     due: Option<Millis>,
     /// Whether the queue has come from a server whose clock was ahead.
     came_ahead: bool,
@@ -53,18 +53,19 @@ struct Held {
 /// A server with thousands of queues.
 pub struct Town {
     rng: fastrand::Rng,
-    /// What the clock of the server shows, in Unix microseconds, and the latest time it has shown.
+    /// The time that the clock of the server shows, in Unix microseconds, and the latest time it
+    /// has shown.
     us: u64,
     latest_us: u64,
-    /// The watch of the clients, which nobody sets.
+    /// The watch of the clients, which is never set.
     watch_us: u64,
-    /// The server gives out no receipt below this.
+    /// The server gives out only receipts from this number on.
     receipt: Receipt,
     places: Vec<Place>,
-    /// The queues by the time at which the timer looks at them.
+    /// The queues by the time at which the timer checks them.
     index: BTreeSet<(Millis, usize)>,
     held: Vec<Held>,
-    /// When each message may come, by the watch of who sent it, and its place.
+    /// The earliest delivery of each message, by the watch of its sender, and its queue.
     may_come: BTreeMap<Vec<u8>, (usize, u64)>,
     /// Whether the server refuses the writes of its clients.
     is_refusing: bool,
@@ -175,8 +176,8 @@ impl Town {
         }
     }
 
-    /// Does an operation on a queue, as a server does it: its clock, leases that are spared, due events,
-    /// one log entry, and when the timer looks at it next.
+    /// Does an operation on a queue, as a server does it: its clock, leases that are spared, due
+    /// events, one log entry, and the next check by the timer.
     fn change(&mut self, place: usize, op: &Op<'_>) -> Result<Option<Done>, String> {
         let server = self.server();
         let spares = self.is_sparing && !self.has(Bug::EndsLeasesInAStandstill);
@@ -202,7 +203,7 @@ impl Town {
         if has_changed {
             self.record(place, &LogEntry::of(moment, before, None, op))?;
         }
-        // The receipts of a queue that is ahead are its own.
+        // A queue that is ahead has its own receipts.
         if last < server.receipt + MOST_RECEIPTS || self.has(Bug::MovesReceipts) {
             self.receipt = self.receipt.max(last + 1);
         }
@@ -229,7 +230,7 @@ impl Town {
         Ok(())
     }
 
-    /// Notes when the timer is to look at a queue.
+    /// Notes the time at which the timer is to check a queue.
     fn plan(&mut self, place: usize) {
         if self.has(Bug::ForgetsAQueue) && place % 97 == 5 {
             return;
@@ -251,7 +252,8 @@ impl Town {
         }
     }
 
-    /// The timer: a slice of each queue that is due, and then those who wait for it are served.
+    /// The timer: a slice of each queue that is due, and then the clients that wait for it are
+    /// served.
     fn turn(&mut self) -> Result<(), String> {
         if self.is_refusing && !self.has(Bug::GoesOnWhileItRefuses) {
             return Ok(());
@@ -280,7 +282,7 @@ impl Town {
         of.waiting > 0 && of.queue.can_serve(&Fetch::one(), now)
     }
 
-    /// After a turn nothing is left to do in any queue, unless writes are refused.
+    /// Checks that after a turn no queue has work left, unless writes are refused.
     fn look_at_all(&self) -> Result<(), String> {
         if self.is_refusing {
             return Ok(());
@@ -292,7 +294,7 @@ impl Town {
             }
             // A queue whose clock shows the middle of a millisecond wakes at the next one.
             let now = place.queue.time(server).saturating_sub(2);
-            // One that is behind goes on at the next millisecond.
+            // A queue that is behind continues at the next millisecond.
             let is_next = place.due.is_some_and(|due| due <= self.us / 1000 + 1);
             if place.queue.has_work(now) && !is_next {
                 return Err(format!(
