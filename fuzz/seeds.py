@@ -77,7 +77,7 @@ def has_no_steps(record: bytes) -> bool:
 
 
 def with_most_steps(record: bytes) -> bytes:
-    """Such a log entry with more steps of time than a slice can take."""
+    """A log entry like that with more steps of time than a slice can take."""
     return record[:FLAGS] + bytes([record[FLAGS] | STEPS]) + MOST_STEPS + record[FLAGS + 1 :]
 
 
@@ -86,7 +86,7 @@ def line(wait: int, *words) -> bytes:
 
 
 def later(client) -> None:
-    """What `rich` does last, alone, so that all of it fits into one input."""
+    """The last operations of `rich`, alone, so that all of them fit into one input."""
     q = Queue(client, "q")
     q.do("CREATE", "CLOCK", "MANUAL", "RETAIN", 5000)
     q.send("running")

@@ -45,7 +45,7 @@ fuzz_target!(|bytes: &[u8]| {
         let written = encoded(&entry);
         let again = LogEntry::decode(&written).expect("what was written can be read");
         assert_eq!(written, encoded(&again));
-        // What a client sends with more steps than a slice can take is refused.
+        // A log entry of a client is refused if it has more steps than a slice can take.
         let is_taken = bug::seeded() == Some(Bug::AnySteps) || entry.check_steps().is_ok();
         assert_eq!(is_taken, entry.before.steps <= MAX_STEPS);
         if entry.before.steps > MOST_STEPS {

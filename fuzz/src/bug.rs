@@ -1,20 +1,20 @@
-//! Seeded bugs: each makes the code around the queue do one thing wrong, which a target must find in
-//! the committed inputs (`scripts/fuzz.sh --stable`). None of them is in the queue itself.
+//! Seeded bugs: each makes the code around the queue do one step wrong, which a target must find in
+//! the committed inputs (`scripts/fuzz.sh --stable`). No bug is in the queue itself.
 
 use std::sync::OnceLock;
 
 /// A seeded bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
-    /// The log lacks that the lead of a queue's clock was cut.
+    /// The log does not say that the lead of a queue's clock was cut.
     LostCut,
-    /// The log lacks that leases were spared after a standstill.
+    /// The log does not say that leases were spared after a standstill.
     LostSpare,
     /// Entries with more steps than a slice can take are taken.
     AnySteps,
 }
 
-/// The bug that the environment asks for (DQ_FUZZ_BUG).
+/// The bug that the environment names (DQ_FUZZ_BUG).
 ///
 /// # Panics
 /// There is no bug of that name.

@@ -18,14 +18,14 @@ use dq_queue::{Done, Millis, Moment, Queue};
 const MAX_PAYLOAD: u64 = 1 << 20;
 /// Maximum steps of time before a command.
 const STEPS: u64 = 512;
-/// For how much longer a lease lasts that is spared, in ms.
+/// A lease that is spared lasts longer by this, in ms.
 const SPARED: Millis = 20;
-/// How far the clock of the server may be set, in ms: days.
+/// The clock of the server may be set by at most this, in ms: days.
 const MOST_SET: i64 = 4 * 86_400_000;
 /// When the first command is done, in Unix milliseconds.
 const START: Millis = 1_700_000_000_000;
 
-/// The word that stands for the receipt that was given out last.
+/// The word that stands for the last receipt.
 const LAST_RECEIPT: &[u8] = b"~";
 
 /// A queue and its replica.
@@ -35,14 +35,14 @@ pub struct Twins {
     us: u64,
     receipt: u64,
     /// The leases that end when the connection closes, and the GRACE of each FETCH that
-    /// gave some.
+    /// delivered messages.
     bound: Vec<(Millis, Receipts)>,
     /// Whether leases that are over are spared, because the server stood still.
     spares: bool,
 }
 
 impl Twins {
-    /// Creates both with a manual clock, or with that of the server.
+    /// Creates the queue and its replica with a manual clock, or with the server's clock.
     pub fn new(manual: bool) -> Twins {
         let creation = Creation {
             settings: Settings::default(),
@@ -128,7 +128,7 @@ impl Twins {
         }
     }
 
-    /// Applies an operation after what is due, and replays both on the replica. Returns
+    /// Applies an operation after due events, and replays both on the replica. Returns
     /// what came of it; `None` if it was refused.
     fn apply(&mut self, op: Op<'_>) -> Option<Done> {
         let server = self.moment();
@@ -187,21 +187,21 @@ impl Twins {
     }
 }
 
-/// What a command does.
+/// The effect of a command.
 enum Command<'a> {
-    /// It applies an operation.
+    /// The command applies an operation.
     Op(Op<'a>),
-    /// It delivers messages, whose leases may be bound to its connection.
+    /// The command delivers messages, whose leases may be bound to its connection.
     Fetch(FetchRequest<'a>),
-    /// It searches, and what it finds decides about the operation.
+    /// The command searches, and the messages that it finds decide about the operation.
     Find(FindRequest<'a>),
-    /// It is none, but the end of the connection.
+    /// This is no command, but the end of the connection.
     Close,
-    /// It is none, but a step of the server's clock, forward or back, in ms.
+    /// This is no command, but a step of the server's clock, forward or back, in ms.
     Clock(i64),
-    /// It is none, but a standstill of the server, in ms.
+    /// This is no command, but a standstill of the server, in ms.
     Stand(Millis),
-    /// It only reads.
+    /// The command only reads.
     Read,
 }
 
