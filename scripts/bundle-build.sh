@@ -8,7 +8,7 @@
 GLIBC=2.31
 TOOLS=$TARGET/bundle/tools
 
-# Installs zig and cargo-zigbuild of packaging/server/requirements.txt in a place of their own.
+# Installs zig and cargo-zigbuild of packaging/server/requirements.txt in a separate folder.
 get_tools() {
     local wanted=packaging/server/requirements.txt
     if ! cmp -s "$wanted" "$TOOLS/requirements.txt"; then
@@ -77,14 +77,14 @@ build_engine() {
         printf '#!/bin/sh\nexec "%s" %s %s "$@"\n' "$ZIG" $tool "$([ $tool != cc ] || echo "-target $(zig_target "$arch" "$libc")")" >"$output/zig/$tool"
         chmod 755 "$output/zig/$tool"
     done
-    # jemalloc is not optimised where it is given flags without -O. zig checks for undefined behaviour unless told not to.
+    # jemalloc is not optimised if its flags lack -O. zig checks for undefined behaviour unless a flag disables it.
     flags="-O2 -g0 -fno-sanitize=undefined -ffile-prefix-map=$work=/valkey"
     host=$(zig_target "$arch" "$libc")
     options=--host=${host%."$GLIBC"}
     # Kernels for arm64 have pages of 4 to 64 KB, and this one works on all of them.
     [ "$arch" != arm64 ] || options+=" --with-lg-page=16"
-    # A program that is linked to musl can load no module unless it is linked dynamically. It must have no copies of musl's
-    # variables: in the library that zig links with, all of them have one address, so the linker takes them for one variable.
+    # A program that is linked statically to musl cannot load a module. It must have no copies of musl's variables: in
+    # the library that zig links with, all of them have one address, so the linker takes them for one variable.
     [ "$libc" != musl ] || { local dynamic=-dynamic && flags+=" -fPIC"; }
     say "building Valkey $VERSION for $arch and $libc: $output/engine.log"
     make -C "$work/src" -j2 CC="$output/zig/cc" AR="$output/zig/ar" RANLIB="$output/zig/ranlib" CFLAGS="$flags" \
@@ -103,7 +103,7 @@ build_engine() {
     touch "$built"
 }
 
-# Prints options of cargo that build Rust's own library, where this Rust has none for a target: std_options TARGET
+# Prints options of cargo that build Rust's own library, if this Rust has none for a target: std_options TARGET
 std_options() {
     [ ! -d "$(rustc --print sysroot)/lib/rustlib/$1" ] || return 0
     [ -n "${RUST_SRC:-}" ] || [ -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ] ||
@@ -133,8 +133,8 @@ build_crate() {
     [ "$libc" = musl ] || target=$target.$GLIBC
     environment+=("CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${options[*]}")" "CARGO_ZIGBUILD_ZIG_PATH=$ZIG")
     say "building $program for $arch and $libc"
-    # Elsewhere, because below its own directory zig names its headers by relative paths, which the generator of the
-    # bindings to the module API does not find.
+    # The folder is elsewhere, because below its own directory zig names its headers by relative paths, which the
+    # generator of the bindings to the module API does not find.
     mkdir -p "$TARGET/bundle/elsewhere"
     # shellcheck disable=SC2086
     (cd "$TARGET/bundle/elsewhere" && env PATH="$TOOLS/bin:$PATH" "${environment[@]}" cargo-zigbuild zigbuild --release \

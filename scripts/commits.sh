@@ -16,10 +16,10 @@ fi
 range=(HEAD --max-count=20)
 ! git rev-parse --quiet --verify origin/main >/dev/null || range=(origin/main..HEAD)
 [ $# -eq 0 ] || range=("$@")
-# The line behind the words that introduce it: names in backticks.
+# The line behind its introduction: names in backticks.
 areas=$(sed -n '/^The areas are:/,/^$/p' CONTRIBUTING.md | grep -oE '`[a-z]+`' | tr -d '`' | paste -sd '|')
 [ -n "$areas" ] || die "CONTRIBUTING.md lists no areas of commits"
-# Merges and what git itself writes, such as reverts, have no area.
+# Merges and commits with subjects of git, such as reverts, have no area.
 wrong=$(git log --no-merges --format=%s "${range[@]}" |
     awk -v begin="^($areas)(/[a-z]+)?: [^ ]" '!/^Revert "/ && ($0 !~ begin || length($0) > 72)')
 [ -z "$wrong" ] || die "the subject of a commit must be \"area: what it does\" with an area that CONTRIBUTING.md lists, and at most 72 characters long, not:

@@ -49,7 +49,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 work=$scratch/work
 if [ -n "${PROFILE:-}" ]; then
-    # It may be one of the files that are removed below.
+    # The profile may be one of the files that are removed below.
     cp "$PROFILE" "$scratch/given.profdata"
     export PROFILE=$scratch/given.profdata
 fi
@@ -191,8 +191,8 @@ build_debug() {
     archive "$name"
 }
 
-# Prints the size of a package's files in KiB, as dpkg-gencontrol counts it. du would count what the folders themselves
-# take, which each file system does in its own way.
+# Prints the size of a package's files in KiB, as dpkg-gencontrol counts it. du would count the size of the folders
+# themselves, which each file system does in its own way.
 installed_size() {
     find "$1" -path "$1/DEBIAN" -prune -o -type f -printf '%s\n' -o -printf '1\n' |
         awk '{ sum += int(($1 + 1023) / 1024) } END { print sum }'
@@ -211,7 +211,7 @@ build_deb() {
     local service
     for service in dq-exporter dq-web; do
         install -D -m 644 "packaging/systemd/$service.service" "$root/lib/systemd/system/$service.service"
-        # It may hold a password.
+        # The file may hold a password.
         install -D -m 600 "packaging/systemd/$service.default" "$root/etc/default/$service"
     done
     install_documents "$doc" deb

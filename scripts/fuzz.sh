@@ -28,7 +28,7 @@ else
     found=fuzz/found
 fi
 
-# Whether a target finds each bug that can be seeded around what it fuzzes (fuzz/src/bug.rs) in the committed corpus.
+# Whether a target finds each bug that can be seeded around its code (fuzz/src/bug.rs) in the committed corpus.
 finds_seeded_bugs() {
     local bug bugs=()
     case $1 in

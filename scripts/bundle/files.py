@@ -1,4 +1,4 @@
-"""Files that are to be packed, and archives of them that are the same in every run."""
+"""Files to be packed, and archives of them that are the same in every run."""
 
 import gzip
 import hashlib
@@ -53,7 +53,7 @@ def write_tar(path: Path, files: Files, epoch: int) -> None:
 
 def write_zip(path: Path, files: Files, epoch: int) -> None:
     """Writes a zip. Its files are in the order of `files`, because the last one of a wheel must be its RECORD."""
-    # A zip knows no time before 1980.
+    # A zip cannot hold a time before 1980.
     moment = time.gmtime(max(epoch, 315532800))[:6]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
         for name, file in files.items():

@@ -1,4 +1,6 @@
-"""What is in the programs of a bundle, with its licences: the text for people, and a list in the form of CycloneDX."""
+"""The parts of the programs of a bundle, with their licences: the text for people, and a list in the form of
+CycloneDX.
+"""
 
 import json
 import re
@@ -8,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense)", re.IGNORECASE)
-# What Valkey's own sources contain, in `deps` and beside its own files.
+# The parts of Valkey's own sources, in `deps` and beside its own files.
 ENGINE_PARTS = {
     "jemalloc": "BSD-2-Clause",
     "lua": "MIT",
@@ -20,11 +22,11 @@ ENGINE_PARTS = {
 
 
 class Part:
-    """Something with a licence that is linked into one of the programs."""
+    """A part with a licence that is linked into one of the programs."""
 
     def __init__(self, name: str, version: str, licence: str, texts: list[str], url: str, patch: str = ""):
         self.name, self.version, self.licence, self.texts, self.url = name, version, licence, texts, url
-        # What was changed in its sources.
+        # The changes that were made to its sources.
         self.patch = patch
 
 
@@ -55,7 +57,7 @@ def _crate(package: dict) -> Part:
 
 
 def engine(programs: Path, version: str) -> list[Part]:
-    """Valkey and what its sources contain."""
+    """Valkey and the parts in its sources."""
     own = (programs / "COPYING").read_text()
     patch = (ROOT / "packaging/server/waitaof.patch").read_text()
     parts = [Part("valkey", version, "BSD-3-Clause", [own], f"pkg:github/valkey-io/valkey@{version}", patch)]
@@ -85,7 +87,7 @@ def text(parts: list[Part], own: str) -> str:
 
 
 def sbom(parts: list[Part], version: str) -> str:
-    """The same list for programs: CycloneDX 1.5."""
+    """The list of licences for programs: CycloneDX 1.5."""
 
     def component(part: Part, kind: str = "library") -> dict:
         told = {

@@ -1,4 +1,4 @@
-"""The wheel dq-server: the programs where pip puts programs, and a small module that knows where that is."""
+"""The wheel dq-server: the programs where pip puts programs, and a small module that finds them."""
 
 import base64
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from scripts.bundle.files import File, Files, write_zip
 
 ROOT = Path(__file__).resolve().parents[2]
-# The C library that each needs at least. scripts/bundle-build.sh checks it, and `auditwheel show` says the same.
+# The oldest C library for each. scripts/bundle-build.sh checks it, and `auditwheel show` reports it, too.
 PLATFORMS = {
     ("amd64", "glibc"): "manylinux_2_31_x86_64",
     ("amd64", "musl"): "musllinux_1_2_x86_64",

@@ -30,14 +30,14 @@ has_node() {
     case $1 in bullseye | focal | jammy) return 1 ;; esac
 }
 
-# Runs a line of shell as the user ann, in her home, with no network but the loopback: as_ann ROOT LINE
+# Runs a line of shell as the user ann of the system, in her home, with no network but the loopback: as_ann ROOT LINE
 as_ann() {
     unshare --net sh -c 'ip link set lo up && exec chroot "$@"' sh "$1" \
         env -i HOME=/home/ann PATH=/usr/local/bin:/usr/bin:/bin npm_config_update_notifier=false \
         setpriv --reuid 1000 --regid 1000 --clear-groups sh -ec "cd /home/ann && $2"
 }
 
-# Runs the steps of one way, which must print the payload, and reports the time: measure ROOT NAME LINE
+# Runs the steps of one way of installing, which must print the payload, and reports the time: measure ROOT NAME LINE
 measure() {
     local root=$1 name=$2 line=$3 began took said
     began=$(date +%s%N)
@@ -90,7 +90,8 @@ $(with_server "dq-server-$VERSION-linux-$ARCH/bin/dq" "$cli DQ.SEND mails 'welco
 venv/bin/pip install --quiet --no-index --find-links /files dq-server
 $(with_server venv/bin/dq "python3 -c '$python_send'")"
     if has_node "$release"; then
-        # Debian's npm brings some hundred packages, so it is this machine's, as it is with Node from elsewhere.
+        # Debian's npm depends on some hundred packages, so the npm of this machine is used, as with Node from other
+        # sources.
         mkdir -p "$root/usr/local/lib/node_modules"
         cp -a "$(npm root --global)/npm" "$root/usr/local/lib/node_modules/"
         ln -s ../lib/node_modules/npm/bin/npm-cli.js "$root/usr/local/bin/npm"

@@ -38,7 +38,7 @@ def shell(script, **options):
 
 
 def mounts() -> list:
-    """Where something is mounted. Path.is_mount does not see that a folder of the same disk is."""
+    """The places at which something is mounted. Path.is_mount does not see that a folder of the same disk is."""
     return [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
 
 
@@ -65,7 +65,7 @@ class Stage:
         place = self.root / "usr/local/rust"
         place.mkdir()
         subprocess.run(["mount", "--bind", home, place], check=True)
-        # Read-only, so that nothing here can change the machine's own Rust.
+        # The folder is mounted read-only, so that the machine's own Rust cannot be changed.
         subprocess.run(["mount", "-o", "remount,bind,ro", place], check=True)
         self.env.update(RUST)
 

@@ -24,7 +24,7 @@ can_run "$ARCH"
 # Waits until the server in a system replies.
 answers() {
     local root=$1
-    # An emulated one takes its time.
+    # An emulated system is slow.
     for _ in $(seq 300); do
         [ "$(in_root "$root" redis-cli -p "$PORT" PING 2>/dev/null)" != PONG ] || return 0
         sleep 0.1

@@ -19,7 +19,7 @@ trap 'rm -rf "$scratch"' EXIT
 first=$scratch/one second=$scratch/two/further/down
 unset CARGO_TARGET_DIR DIST DQ_MODULE DQ_CLI SOURCE_DATE_EPOCH SIGN_KEY
 
-# The Python environment is that of this folder, since it takes long to make and only counts.
+# The Python environment is that of this folder, because it takes long to create and does not affect the packages.
 build() {
     local folder=$1
     git clone --quiet . "$folder"

@@ -19,7 +19,7 @@ bare_system() {
     esac
 }
 
-# Ends with what to do, if this machine cannot run programs of a processor: can_run ARCH
+# Ends with advice, if this machine cannot run programs of a processor: can_run ARCH
 can_run() {
     [ "$1" != "$(dpkg --print-architecture)" ] || return 0
     # The interpreter is opened when it is registered (F), so it also works where its file cannot be seen.
@@ -96,8 +96,8 @@ leave_root() {
     done
 }
 
-# Deletes a system. It first unmounts what fresh_root has mounted. What somebody else has mounted there is not ours to
-# delete, and neither is this machine's /dev, so as long as anything is mounted below, nothing is deleted.
+# Deletes a system. It first unmounts what fresh_root has mounted. Mounts of other programs, and this machine's /dev,
+# must not be deleted. So the system is not deleted while any mount is left in it.
 remove_root() {
     local root left
     root=$(realpath -m "$1")

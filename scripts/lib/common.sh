@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034
 # Shared by the scripts beside it; sourced from the root of the repository.
 
-# What rustup installed a moment ago is not on the PATH of the shell that installed it.
+# A program that rustup installed a moment ago is not on the PATH of the shell that installed it.
 if [ -x "${HOME:-}/.cargo/bin/cargo" ]; then
     case :$PATH: in
     *":$HOME/.cargo/bin:"*) ;;
@@ -9,7 +9,7 @@ if [ -x "${HOME:-}/.cargo/bin/cargo" ]; then
     esac
 fi
 
-# The absolute path of what need not exist; realpath does that with GNU's options only.
+# The absolute path of a file that need not exist. Only GNU's realpath has an option for that.
 absolute() {
     case $1 in
     /*) echo "$1" ;;
@@ -18,7 +18,7 @@ absolute() {
 }
 
 REDIS_SERVER=${REDIS_SERVER:-redis-server}
-# The Python of the tests' environment, and what the tests need at least.
+# The Python of the tests' environment, and the oldest version that the tests need.
 PYTHON=${PYTHON:-python3}
 PYTHON_NEEDED=3.10
 VENV=.venv
@@ -26,13 +26,13 @@ TARGET=$(absolute "${CARGO_TARGET_DIR:-target}")
 # A redis-server of scripts/setup.sh's.
 PATH=$PATH:$TARGET/bin
 MODULE=$TARGET/release/libdq.so
-# The same by profile-guided optimisation, where it was built.
+# The module that was built by profile-guided optimisation, if it was.
 PGO_MODULE=$TARGET/pgo/libdq.so
 CHECKED_MODULE=$TARGET/checked/libdq.so
-# The programs beside the module are workspaces of their own, so that what they need stays out of it. Each is built in a
-# directory of its name below the module's.
+# The programs beside the module are workspaces of their own, so that their dependencies stay out of it. Each is built
+# in a directory of its name below the module's.
 PROGRAMS=(benches/load cli)
-# The same without tests of their own, built by whoever needs them.
+# Programs without tests of their own, built by whoever needs them.
 UNTESTED=(benches/baseline)
 # Split on purpose: several flags in one variable. With a flag that changes nothing, for the bash of macOS takes an empty
 # list for a variable that is not set.
@@ -47,7 +47,7 @@ die() {
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# Whether the version $1 is as new as $2. What follows the numbers (-nightly) does not count.
+# Whether the version $1 is as new as $2. The text after the numbers (-nightly) does not count.
 at_least() {
     local found needed i
     IFS=. read -ra found <<<"${1%%[!0-9.]*}"
@@ -58,14 +58,14 @@ at_least() {
     [ "${found[i]:-0}" -ge "${needed[i]:-0}" ]
 }
 
-# The oldest Rust that builds everything here: rust-version in Cargo.toml, which scripts/rust-version.sh keeps true.
+# The oldest Rust that builds everything here: rust-version in Cargo.toml, which scripts/rust-version.sh checks.
 rust_needed() { sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml; }
 
-# Ends with what to do where there is no Rust, or one that is too old: before anything is installed or compiled.
+# Ends with advice if there is no Rust, or one that is too old, before anything is installed or compiled.
 need_rust() {
     local needed found todo rustup="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
     needed=$(rust_needed)
-    # Nothing comes out where rustup has not been told which Rust to use.
+    # The output is empty if rustup has no default Rust.
     found=$(have cargo && rustc --version 2>/dev/null | cut -d ' ' -f 2) || true
     at_least "${found:-0}" "$needed" && return
     have curl || ! have apt-get || rustup="apt-get install -y curl && $rustup"
@@ -75,16 +75,16 @@ need_rust() {
     die "dq is built with Rust $needed or newer, and $(command -v rustc) is $found: $todo"
 }
 
-# Ends with what to do where the server is too old to load the module.
+# Ends with advice if the server is too old to load the module.
 need_server_version() {
     local version
-    # "Redis server v=7.0.15 sha=..."; what says something else is not judged.
+    # "Redis server v=7.0.15 sha=..."; other texts are not checked.
     version=$("$REDIS_SERVER" --version 2>/dev/null | sed -nE 's/^(Redis|Valkey) server v=([0-9.]+).*/\2/p') || true
     at_least "${version:-7.0}" 7.0 ||
         die "dq needs Redis 7.0 or newer, or Valkey, and $(command -v "$REDIS_SERVER") is $version: name a newer one with REDIS_SERVER=/path/to/redis-server"
 }
 
-# Ends with what to do where Python is too old for the tests.
+# Ends with advice if Python is too old for the tests.
 need_python() {
     local found
     found=$("$PYTHON" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
@@ -92,8 +92,8 @@ need_python() {
         die "the tests need Python $PYTHON_NEEDED or newer, and $(command -v "$PYTHON") is $found: name a newer one with PYTHON=python3.12"
 }
 
-# The program that merges what a build for profile-guided optimisation has counted, of the LLVM that rustc is made with:
-# rustup has it as a component, Debian as a package. Fails where there is none.
+# The program that merges the counts of a build for profile-guided optimisation, from the LLVM of rustc: rustup has it
+# as a component, Debian as a package. Fails where there is none.
 llvm_profdata() {
     local host found
     host=$(rustc -vV | sed -n 's/^host: //p')
@@ -107,8 +107,8 @@ llvm_profdata() {
 # The major version of rustc's LLVM.
 llvm_version() { rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p'; }
 
-# Builds the module as others should get it: by profile-guided optimisation, or without where its tools are not to be
-# had. MODULE is then where it is, and BUILT says how.
+# Builds the module for users: by profile-guided optimisation, or without it if its tools are not available. MODULE is
+# then where it is, and BUILT says how.
 build_for_others() {
     if scripts/setup.sh build pgo; then
         scripts/build-pgo.sh
@@ -128,7 +128,8 @@ cargo_of() {
         "${CARGO_FLAGS_LIST[@]}" "$@"
 }
 
-# Locks what the file descriptor is open on until every process that has it has ended; fails where another has the lock.
+# Locks the file of the file descriptor until every process that has it open has ended. Fails if another process has the
+# lock.
 lock_file() {
     if have flock; then
         flock -n "$1"

@@ -25,7 +25,8 @@ packages_of() {
         apt-get:compiler) echo gcc libc6-dev ;;
         apt-get:cxx) echo g++ ;;
         apt-get:libclang) echo clang libclang-dev ;;
-        # Not redis-server: its service would start at every boot, without the module, on the port of `make run`.
+        # The package is not redis-server, because its service would start at every boot, without the module, on the
+        # port of `make run`.
         apt-get:server) echo redis-tools ;;
         # In Debian, venv is a separate package.
         apt-get:python) echo python3 python3-venv ;;
@@ -39,7 +40,7 @@ packages_of() {
         apk:libclang) echo clang clang-dev ;;
         apk:server) echo redis ;;
         apk:python) echo python3 ;;
-        # The compilers of macOS come with `xcode-select --install`.
+        # The compilers of macOS are installed with `xcode-select --install`.
         brew:compiler | brew:cxx) ;;
         brew:libclang) echo llvm ;;
         brew:server) echo redis ;;
@@ -73,8 +74,8 @@ system_name() {
     fi
 }
 
-# Prints one sentence about what works, if this system is not Debian. Scripts that are called by other scripts print
-# nothing.
+# Prints one sentence about the supported parts, if this system is not Debian. Scripts that are called by other scripts
+# print nothing.
 greet() {
     local name tested="dq is tested on Debian 12 and 13"
     [ -z "${DQ_GREETED:-}" ] || return 0

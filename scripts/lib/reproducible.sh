@@ -28,7 +28,7 @@ tools_of() {
     esac
 }
 
-# Ends with what to install, if programs for another processor cannot be built here: need_tools ARCH
+# Ends with the packages to install, if programs for another processor cannot be built here: need_tools ARCH
 need_tools() {
     local target tools
     target=$(rust_target "$1")
@@ -44,7 +44,7 @@ without_folders() {
     local sysroot commit
     sysroot=$(rustc --print sysroot)
     commit=$(rustc -vV | sed -n 's/^commit-hash: //p')
-    # The last that fits counts, and the target directory is usually below the sources.
+    # The last matching option counts, and the target directory is usually below the sources.
     echo "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
     echo "--remap-path-prefix=$sysroot/lib/rustlib/src/rust=/rustc/$commit"
     echo "--remap-path-prefix=$PWD=/dq"
