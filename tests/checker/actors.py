@@ -1,4 +1,6 @@
-"""The processes of a run: producers that ask again, consumers that are slow, fail, lie and vanish, and who watches."""
+"""The processes of a run: producers that repeat their commands, consumers that are slow, fail, lie and vanish, and
+observers.
+"""
 
 import os
 import random
@@ -9,19 +11,19 @@ from tests.checker.history import Journal, clock, wall_clock
 from tests.checker.link import Link, Refused, Unknown
 from tests.harness.replies import as_map
 
-# How long, in ms, a consumer goes on sending the same token where no answer comes.
+# A consumer goes on sending the same token for this long, in ms, if no answer comes.
 INSISTS = 40_000
 
 
 @dataclass(frozen=True)
 class Ways:
-    """What the actors do, and how often: shares of all messages."""
+    """The actions of the actors, and how often each is done: shares of all messages."""
 
     groups: int = 16
     # Shares of the sent messages: those without a group, and those that begin a batch with one that comes after it.
     ungrouped: float = 0.4
     batches: float = 0.04
-    # Shares of the handled messages. Of those handed back, half are snoozed (SILENT) or wait (others) for some time.
+    # Shares of the handled messages. Half of the returned messages are snoozed (SILENT) or wait (others) for some time.
     nack: float = 0.08
     nack_of_batch: float = 0.25
     silent: float = 0.06
@@ -40,17 +42,17 @@ class Ways:
 
 
 def payload(id, group) -> bytes:
-    """What the message must carry, so that a mix-up shows."""
+    """The payload that the message must carry, so that a mix-up shows."""
     return f"{id} of {group} ".encode() * (1 + hash_of(id) % 5)
 
 
 def hash_of(text) -> int:
-    """The same in every process, unlike hash()."""
+    """The number is the same in all processes, unlike hash()."""
     return sum((i + 1) * b for i, b in enumerate(text.encode()))
 
 
 def score_of(rng, name, n) -> float:
-    """In no order, and no other message has it, so that the order is one."""
+    """A random score that no other message has, so that the order is unique."""
     return rng.randrange(10**6) + hash_of(name) * 1e-3 + n * 1e-9
 
 
@@ -79,12 +81,12 @@ class Producer:
         """Some messages of one batch, and one that comes after them."""
         batch = f"batch-{self.name}-{self.n}"
         for _ in range(self.rng.randrange(1, 5)):
-            # Some die of their first failure.
+            # Some messages die of their first failure.
             self.send(batch=batch, retries=self.rng.choice((None, None, 0)))
         self.send(after=batch, onfail=self.rng.choice(("HOLD", "GO", "DIE")))
 
     def send(self, delay=0, batch="", after="", onfail="HOLD", retries=None):
-        """One message; where no answer comes, half of the time asked again until one does."""
+        """Sends one message. If no answer comes, the command is repeated in half of the cases until one comes."""
         self.n += 1
         id = f"{self.name}-{self.n}"
         group = "" if self.rng.random() < self.ways.ungrouped else f"g{self.rng.randrange(self.ways.groups)}"
@@ -114,7 +116,7 @@ class Producer:
 
 
 class Consumer:
-    """FETCH in all its forms, then ack, hand on, hand back, dawdle, let the lease run out, come too late, or die."""
+    """FETCH in all its forms, then ack, send on, give back, wait, let the lease run out, come too late, or die."""
 
     def __init__(self, ports, key, path, name, seed, lease, ways):
         self.rng, self.link, self.journal = random.Random(seed), Link(ports), Journal(path)
@@ -122,7 +124,7 @@ class Consumer:
         self.n, self.old = 0, []
 
     def run(self, until, patience, healed=lambda: True):
-        """Works until `until`, then on until all is well and nothing has come for `patience` ms."""
+        """Works until `until`, then longer until all connections work and no message has come for `patience` ms."""
         idle_since = clock()
         while (chaos := clock() < until) or clock() - idle_since < patience:
             messages = self.fetch(chaos)
@@ -132,7 +134,7 @@ class Consumer:
                 self.handle(m, chaos)
 
     def fetch(self, chaos):
-        """What came; None where the server did not answer.
+        """The messages of the reply; None where the server did not answer.
 
         A lost reply costs nothing: the same token gives the same messages again.
         """
@@ -185,7 +187,7 @@ class Consumer:
             self.link.drop()
             os._exit(9)
         if fate < ways.crash + ways.slow:
-            # Too slow: the lease, and that of what follows, runs out meanwhile.
+            # The handler is too slow: the lease, and those of the following messages, run out meanwhile.
             time.sleep(self.lease * 1.3 / 1000)
         elif fate < ways.crash + ways.slow + 0.1:
             time.sleep(self.rng.random() * 0.02)
@@ -196,7 +198,7 @@ class Consumer:
         elif (kind := kind - nack) < ways.silent:
             self.hand_back("silent", m)
         elif (kind := kind - ways.silent) < ways.forget:
-            # A later ack of it must change nothing, unless its lease is still on.
+            # A later ack of the message must change nothing, unless its lease still runs.
             self.old.append(m)
         elif kind - ways.forget < ways.hand_on and m["id"].count(">") < 2:
             self.hand_on(m)
@@ -232,7 +234,7 @@ class Consumer:
         self.verdict(kind, m, *options, **facts)
 
     def hand_on(self, m):
-        """Finishes the message and sends one that follows from it, some into the batch that it is of."""
+        """Finishes the message and sends one that follows from it, in some cases in the same batch."""
         id, group = f"{m['id']}>{m['receipt']}", m["group"]
         score, batch = score_of(self.rng, self.name, self.n), self.rng.choice((m["member_of"], ""))
         options = ["ID", id]
@@ -262,7 +264,7 @@ class Consumer:
 
 
 def close(ports, key, path, until, seed):
-    """Closes the queue for some ms again and again, and leaves it open."""
+    """Closes the queue for some ms repeatedly, and leaves it open."""
     rng, link, journal = random.Random(seed), Link(ports), Journal(path)
     while clock() < until:
         try:
@@ -287,7 +289,7 @@ def _open(link, key):
 
 
 def watch(ports, key, path, until):
-    """Looks at the breakers of the groups again and again, and writes down which are open and for how long."""
+    """Checks the breakers of the groups repeatedly, and records which are open and for how long."""
     link, journal = Link(ports), Journal(path)
     while clock() < until:
         begin = clock()

@@ -26,7 +26,7 @@ def check(history) -> list:
 
 
 def known(view):
-    """What is delivered was sent, to the group and batch it was sent to, as it was sent."""
+    """A message that is delivered was sent, to the group and batch it was sent to, as it was sent."""
     for d in view.deliveries:
         send = view.sends.get(d.id)
         if send is None:
@@ -47,7 +47,7 @@ def one_delivery_a_receipt(view):
 
 
 def not_early(view):
-    """Nothing before its due time: by the watch of who sent it, and by the queue's own clock."""
+    """No message is delivered before its due time: by the watch of its sender, and by the queue's own clock."""
     for d in view.deliveries:
         send = view.sends.get(d.id)
         if send:
@@ -69,7 +69,7 @@ def never_two_at_once(view):
         spans = []
         for batch, members in batches.items():
             held = [view.surely_held(d) for d in members]
-            # Any verdict but an ack may end the rest of the batch too.
+            # Any answer other than an ack may end the rest of the batch, too.
             cut = [v.begin for d in members for v in view.verdicts[d.receipt] if v.kind != "ack"]
             end = min([max(e for _, e in held)] + cut)
             spans.append((held[0][0], end, batch))
@@ -83,10 +83,10 @@ def never_two_at_once(view):
 
 
 def _has_failed_before(view, d):
-    """Whether an earlier delivery of it may have failed, which makes it the head."""
+    """Whether an earlier delivery of the message may have failed, which makes it the first of its group."""
     before = [p for p in view.by_id.get(d.id, ()) if p.receipt < d.receipt]
-    # Only failures count as attempts. Nobody may have seen the one that failed: it was one of a FETCH whose answer was
-    # lost, and what was given back silently since then is a failed head still.
+    # Only failures count as attempts. The failed delivery may be unknown: its FETCH reply was lost. A message that was
+    # given back silently since then is still a failed first message.
     if d.attempt > 1:
         return True
     return any(
@@ -99,7 +99,7 @@ def group_order(view):
     """A message goes out only when none before it in its group is waiting, unless it is a failed head."""
     waiting = defaultdict(list)
     for send in view.h.sends:
-        # What is held is not there before its batch has ended.
+        # A message that is held is not delivered before its batch has ended.
         if send.end is not None and not send.refused and not send.after:
             waiting[send.group].append(send)
     for group, deliveries in view.groups():
@@ -115,10 +115,11 @@ def group_order(view):
                 first = view.by_id[other.id][0] if other.id in view.by_id else None
                 if first is None or first.receipt < d.receipt or view.split(other):
                     continue
-                # Where several of a group run at a time, it may have been running for somebody who never got to know.
+                # If several messages of a group run at a time, it may have been running for a consumer whose reply was
+                # lost.
                 if first.attempt > 1 and view.h.concurrency.get(group, 1) > 1:
                     continue
-                # A span keeps what was left of it when a clock is set back, which no watch here can tell.
+                # If a clock is set back, a span keeps its rest, which no watch here can measure.
                 if view.set_back(other.begin, first.end):
                     continue
                 if d.at is None or first.due is None:
@@ -130,7 +131,7 @@ def group_order(view):
 
 
 def failed_first(view):
-    """While a failed message waits for its next try, nothing else of its group goes out (ONRETRY BLOCK)."""
+    """While a failed message waits for its next try, no other message of its group is delivered (ONRETRY BLOCK)."""
     for group, deliveries in view.groups():
         for at, d in enumerate(deliveries):
             failed = view.failed_at(d)
@@ -144,9 +145,9 @@ def failed_first(view):
 
 
 def attempts_exact(view):
-    """Attempts count one up for every failure, and for nothing else."""
+    """The number of attempts grows by one with every failure, and only then."""
     for id, deliveries in view.by_id.items():
-        # What the next attempt may be as of each moment: a crash goes back to one of them.
+        # The values that the next attempt may have as of each moment: a crash goes back to one of them.
         states, last = [(float("-inf"), {1})], None
         for d in deliveries:
             expected = set(states[-1][1])
@@ -164,7 +165,7 @@ def attempts_exact(view):
 
 
 def ack_is_final(view):
-    """What was acked is never delivered again."""
+    """A message that was acked is never delivered again."""
     for v in view.h.verdicts:
         if v.kind == "ack" and v.count == 1 and view.last(v.id) > v.receipt and not view.undone(v):
             yield f"{v.id} was delivered again after its ack"
@@ -181,7 +182,7 @@ def stale_receipts(view):
 
 
 def nothing_lost(view):
-    """At the end everything sent has ended: acked, or dead."""
+    """At the end all sent messages have ended: acked, or dead."""
     finished = set(view.h.final.get("finished", ()))
     dead = set(view.h.final.get("dead", ()))
     acked = {v.id for v in view.h.verdicts if v.kind == "ack" and v.count == 1 and not view.undone(v)}

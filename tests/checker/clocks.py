@@ -1,10 +1,12 @@
-"""What the clock of a queue may do, and a server that stands still, as predicates over a history, like those of check.py."""
+"""The rules for the clock of a queue, and for a server that stands still, as predicates over a history, like those
+of check.py.
+"""
 
 from tests.checker.history import DRIFT
 
-# The clock is measured over so many ms at least.
+# The clock is measured over at least this many ms.
 SPAN = 1_000.0
-# An ack that was asked so many ms before a standstill ended had surely arrived.
+# An ack that was sent this many ms before the end of a standstill had surely arrived.
 ARRIVED = 100.0
 
 
@@ -14,7 +16,7 @@ def clock_goes_on(view):
     timed.sort(key=lambda d: d.begin)
     first = 0
     for d in timed:
-        # The last one that had ended so long before.
+        # The last delivery that had ended this long before.
         while first + 1 < len(timed) and timed[first + 1].end < d.begin - SPAN:
             first += 1
         before = timed[first]
@@ -28,7 +30,7 @@ def clock_goes_on(view):
 
 
 def in_time_in_a_standstill(view):
-    """What a consumer asked before its lease was over counts, though the server stood still until after that."""
+    """A command of a consumer from before its lease was over counts, though the server stood still until after that."""
     for begin, end in view.h.standstills:
         for v in view.h.verdicts:
             if v.count != 0 or not begin <= v.begin < end - ARRIVED:
@@ -36,7 +38,7 @@ def in_time_in_a_standstill(view):
             for d in view.by_id.get(v.id, ()):
                 if d.receipt != v.receipt or v.begin >= d.begin + d.lease - DRIFT:
                     continue
-                # Another verdict, on it or on one that was fetched with it, may have ended the lease before.
+                # Another answer, to this message or to one that was fetched with it, may have ended the lease before.
                 others = [other for other in view.verdicts[d.receipt] if other is not v and other.begin <= v.begin]
                 cuts = [cut for cut in view.cuts(d) if cut <= v.begin and cut != v.begin]
                 if not others and not cuts and not view.undone(d) and not view.undone(v):

@@ -1,10 +1,10 @@
-"""The promises that faults put to the test, as predicates over a history, like those of check.py."""
+"""The promises that faults test, as predicates over a history, like those of check.py."""
 
 from bisect import bisect_right
 
 from tests.checker.history import DRIFT
 
-# An idle consumer gets what is due within this many ms, on a machine that is busy with the tests themselves.
+# An idle consumer gets due messages within this many ms, on a machine that is busy with the tests themselves.
 LAG = 1_000.0
 
 
@@ -26,7 +26,7 @@ def one_holder(view):
 
 
 def no_hole(view):
-    """What a crash takes is the end of what was done, never something before what stayed."""
+    """The operations that a crash takes are the last that were done, never some before those that stayed."""
     finished = set(view.h.final.get("finished", ()))
     there = {id for ids in view.h.final.values() for id in ids}
     windows = sorted(view.h.windows, key=lambda window: window.end)
@@ -35,7 +35,8 @@ def no_hole(view):
             continue
 
         def may_be_undone(event, window=window, earlier=windows[:number]):
-            # Not what an earlier crash may have undone already: its answer can be read after the server is dead.
+            # Operations that an earlier crash may have undone already do not count: its answer can be read after the
+            # server is dead.
             return window.covers(event.begin, event.end) and not any(w.covers(event.begin, event.end) for w in earlier)
 
         events = []
@@ -65,7 +66,7 @@ def _name(event) -> str:
 
 
 def refused_is_nothing(view):
-    """What was refused with an error has changed nothing."""
+    """A command that was refused with an error has changed nothing."""
     ended = {id for ids in view.h.final.values() for id in ids}
     for send in view.h.sends:
         if send.refused and (send.id in ended or send.id in view.by_id):
@@ -73,7 +74,7 @@ def refused_is_nothing(view):
 
 
 def in_time(view):
-    """A consumer that waits gets what is due: no wait ends with nothing, or late, while a message is there."""
+    """A consumer that waits gets due messages: no wait ends without one, or late, while a message is available."""
     empties = sorted(view.h.empties, key=lambda empty: empty[1])
     ends = [end for _, end in empties]
     for id, deliveries in view.by_id.items():
@@ -92,7 +93,7 @@ def in_time(view):
 
 
 def quiet_in_pause(view):
-    """Nothing is delivered while the server is told not to change anything."""
+    """No message is delivered while the server must not change any queue."""
     for begin, end in view.h.quiet:
         for d in view.deliveries:
             if d.at is not None and begin < d.at < end:
@@ -100,7 +101,7 @@ def quiet_in_pause(view):
 
 
 def same_state(view):
-    """Restarted servers and replicas hold what they held, and what their primary holds."""
+    """Restarted servers and replicas have the same queues as before, and as their primary."""
     yield from view.h.differences
 
 

@@ -1,10 +1,14 @@
-"""What follows from a message: its attempts, its waits, its notes, what is handed on, and what its batch holds."""
+"""The consequences of a message: its attempts, its waits, its notes, the messages that are handed on, and those that
+its batch holds.
+"""
 
 from tests.checker.history import DRIFT
 
 
 def attempts_counted(view):
-    """What the server has counted in the end are the handlers that were begun: no lost reply has cost an attempt."""
+    """The attempts that the server has counted in the end are the handlers that were begun: no lost reply has cost
+    an attempt.
+    """
     for id, attempt in view.h.attempts.items():
         acked = {d.attempt for d in view.by_id.get(id, ()) if any(v.kind == "ack" for v in view.verdicts[d.receipt])}
         if acked and attempt not in acked:
@@ -17,7 +21,7 @@ def attempts_counted(view):
 
 
 def waits_kept(view):
-    """A message that was handed back with a DELAY, snoozed or failed, is not back before that."""
+    """A message that was handed back with a DELAY, snoozed or failed, does not come back before that."""
     for v in view.h.verdicts:
         if v.delay is None or not view.worked(v):
             continue
@@ -30,7 +34,7 @@ def waits_kept(view):
 
 
 def notes_kept(view):
-    """A delivery brings the last note that was left with its message."""
+    """A delivery has the last note that was left with its message."""
     written = {}
     for note in view.h.notes:
         written.setdefault(note.id, []).append(note)
@@ -48,7 +52,7 @@ def notes_kept(view):
 
 
 def handed_on(view):
-    """ACKSEND is one step: its message is finished if and only if what follows from it is there, once."""
+    """ACKSEND is one step: its message is finished if and only if the messages that follow from it exist, once."""
     finished = set(view.h.final.get("finished", ()))
     there = {id for ids in view.h.final.values() for id in ids}
     following = {}
@@ -90,7 +94,7 @@ def held_until_its_batch_ends(view):
 
 
 def stays_held(view, id) -> bool:
-    """Whether this message waits for a batch with a dead message, and may not go on (HOLD)."""
+    """Whether this message waits for a batch with a dead message, and may not be released (HOLD)."""
     send, dead = view.sends.get(id), view.h.final.get("dead", ())
     return bool(send and send.onfail == "HOLD" and any(m.id in dead for m in view.members[send.after]))
 
@@ -106,7 +110,7 @@ def _surely_sent(view, send) -> bool:
 
 
 def _members(view, send) -> list:
-    """The messages that were surely in the batch before it could end: sent before, or by one of those as it ended."""
+    """The messages that were surely in the batch before it could end: sent before, or by the end of one of them."""
     sure = [m for m in view.members[send.after] if _surely_sent(view, m)]
     before = {m.id for m in sure if not m.parent and m.end < send.begin}
     # A follow-up is sent in the step in which its parent ends.

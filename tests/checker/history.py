@@ -1,4 +1,4 @@
-"""What an actor writes down: one JSON line an event, on the machine's one monotonic clock."""
+"""The history that an actor writes: one JSON line an event, on the machine's one monotonic clock."""
 
 import json
 import os
@@ -45,13 +45,13 @@ class Send:
     delay: float = 0
     tries: int = 1
     refused: bool = False
-    # The batch that it is in, the one that it comes after, and what a dead message of that one means.
+    # The batch that it is in, the batch that it comes after, and the effect of a dead message of that one.
     batch: str = ""
     after: str = ""
     onfail: str = "HOLD"
     # The message from which it follows by ACKSEND.
     parent: str = ""
-    # Its own RETRIES, where it has some.
+    # Its own RETRIES, if it has one.
     retries: int | None = None
 
 
@@ -75,7 +75,8 @@ class Delivery:
     # The note and the batch that came with it.
     note: str = ""
     member_of: str = ""
-    # How often its FETCH was asked. The lease of one that was repeated may have been spared since, and `at` is then late.
+    # How often its FETCH was sent. The lease of one that was repeated may have been spared since, and `at` is then
+    # late.
     tries: int = 1
 
 
@@ -89,12 +90,12 @@ class Verdict:
     begin: float
     end: float | None
     count: int | None
-    # A nack: for how long it is to wait, and "GROUP" or "QUEUE" and for how long that is paused.
+    # For a nack: the wait of the message, and "GROUP" or "QUEUE" with the time of the pause.
     delay: float | None = None
     pause: tuple | None = None
-    # An ACKSEND: the id of what it sends.
+    # An ACKSEND: the id of the message that it sends.
     next: str = ""
-    # When it was asked and answered in Unix ms.
+    # When the command was sent and answered, in Unix ms.
     asked_at: float | None = None
     answered_at: float | None = None
 
@@ -113,7 +114,7 @@ class Note:
 
 @dataclass
 class Sight:
-    """Somebody saw that the breaker of a group was open until that moment of the queue's clock; at: Unix ms."""
+    """An observer saw that the breaker of a group was open until this moment of the queue's clock; at: Unix ms."""
 
     group: str
     until: float
@@ -141,11 +142,11 @@ class Breaker:
 
 @dataclass
 class Window:
-    """A crash that may undo what was answered from `begin` until it came at `end`.
+    """A crash that may undo commands that were answered from `begin` until the crash at `end`.
 
-    What it takes is the last of that, never a hole; unless there were two primaries for a time (`split`),
-    where all is lost that went to the one that lost, or it was one node of several (`part`), and nothing of the
-    others is lost.
+    It undoes the last of them, without gaps. There are two exceptions: with two primaries for a time (`split`), all
+    commands to the losing one are lost; and if it was one node of several (`part`), no commands of the other nodes are
+    lost.
     """
 
     begin: float
@@ -154,7 +155,7 @@ class Window:
     part: bool = False
 
     def covers(self, begin: float, end: float) -> bool:
-        """Whether what was done between asking and answering may be undone."""
+        """Whether a command between its request and its answer may be undone."""
         return end > self.begin and begin < self.end
 
 
@@ -175,14 +176,14 @@ class History:
     notes: list = field(default_factory=list)
     sights: list = field(default_factory=list)
     closures: list = field(default_factory=list)
-    # The FETCHes that may have taken an attempt from a message without a handler: no answer was read, or the lease of what
-    # a lost answer gave was over before the same token was sent again. For each, when it was asked at the earliest and at
+    # The FETCHes that may have taken an attempt from a message without a handler: no answer was read, or the lease of a
+    # lost delivery was over before the same token was sent again. For each, when it was asked at the earliest and at
     # the latest.
     lost: list = field(default_factory=list)
     # (asked, answered) of the FETCHes of any group that gave nothing.
     empties: list = field(default_factory=list)
-    # What the faults allow: losses, steps of the clock that the queue follows, and times in which nothing is
-    # held to be late. A queue that goes to a server with another clock makes a step, too.
+    # The exceptions that the faults allow: losses, steps of the clock that the queue follows, and times in which
+    # nothing is held to be late. A queue that goes to a server with another clock makes a step, too.
     windows: list = field(default_factory=list)
     steps: list = field(default_factory=list)
     # When the server surely stood still: (begin, end).
@@ -190,7 +191,7 @@ class History:
     disturbed: list = field(default_factory=list)
     # Times on the queue's clock in which nothing may be delivered.
     quiet: list = field(default_factory=list)
-    # Where two servers, or one before and after, were not the same.
+    # The moments in which two servers, or one before and after, were not the same.
     differences: list = field(default_factory=list)
     # At the end: ids by state, the attempts of the finished ones, and the dead ones' records.
     final: dict = field(default_factory=dict)
@@ -221,7 +222,7 @@ class History:
 
     @property
     def gone(self) -> int:
-        """How many answered sends are not there at the end."""
+        """The number of answered sends that are missing at the end."""
         there = {id for ids in self.final.values() for id in ids}
         return sum(send.end is not None and not send.refused and send.id not in there for send in self.sends)
 
@@ -233,14 +234,14 @@ class History:
 
 
 class _Reader:
-    """Joins what one actor has asked with what was answered."""
+    """Joins the requests of one actor with the answers."""
 
     def __init__(self, history):
         self.history = history
         self.sends, self.fetches, self.verdicts, self.notes = {}, {}, {}, {}
 
     def read(self, e) -> None:
-        """One line."""
+        """Reads one line."""
         getattr(self, e.pop("what"))(e)
 
     def send(self, e):
@@ -263,7 +264,7 @@ class _Reader:
         asked = self.fetches.pop(e["n"])
         if not e["messages"] and not asked.get("group"):
             self.history.empties.append((asked["begin"], e["end"]))
-        # In so much time so many leases can have been over before the token was sent again.
+        # This many leases can have ended in this time before the token was sent again.
         over = int((e["end"] - asked["begin"]) / max(1.0, asked["lease"] - DRIFT))
         self.history.lost += [(asked["begin"], asked["begin"])] * min(e.get("tries", 1) - 1, over)
         begin = min(asked["begin"], e.get("given", asked["begin"]))
@@ -297,7 +298,7 @@ class _Reader:
         asked = self.verdicts.get(e["n"], [])
         for verdict in asked:
             verdict.end, verdict.answered_at = e["end"], e.get("answered_at")
-            # Only a verdict on a single receipt tells what became of that one.
+            # Only a verdict on a single receipt tells the outcome of that receipt.
             verdict.count = e["count"] if len(asked) == 1 else None
             if verdict.next and e["count"]:
                 self.sends[verdict.next].end = e["end"]

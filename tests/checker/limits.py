@@ -1,4 +1,4 @@
-"""Limits with names (DQ.LIMIT), counted again from what began and ended: whether one was ever exceeded in any window."""
+"""Limits with names (DQ.LIMIT), counted again from the begins and ends: whether one was ever exceeded in any window."""
 
 import re
 from collections import deque
@@ -31,7 +31,7 @@ class Begun:
 
 
 class Window:
-    """What has begun within the last `per` ms."""
+    """The number of deliveries, or their cost, that began within the last `per` ms."""
 
     def __init__(self, most: int, per: int):
         self.most, self.per, self.taken = most, per, 0
@@ -49,7 +49,7 @@ class Window:
         self.taken += begun.cost
 
     def free_at(self, at: int, cost: int) -> int | None:
-        """From when on it has room for this cost. None: never."""
+        """The time from which on the limit has room for this cost. None means never."""
         self.move(at)
         over = self.taken + cost - self.most
         if over <= 0:
@@ -69,7 +69,7 @@ class Name:
         self.windows = [Window(most, per) for most, per in limit.rates]
 
     def used(self) -> int:
-        """What CONCURRENCY counts."""
+        """The number, or the cost, that CONCURRENCY counts."""
         return sum(self.running.values()) if self.limit.weight else len(self.running)
 
 
@@ -96,7 +96,7 @@ class Limits:
                     self.faults.append(f"{at}: {id} made it {window.taken} of {name} within {window.per} ms, of {window.most}")
 
     def ends(self, id, names) -> None:
-        """Its lease is over, whatever has ended it."""
+        """The lease has ended, for whatever reason."""
         for name in names:
             if (counted := self.of(name)) is not None:
                 counted.running.pop(id, None)
@@ -109,12 +109,12 @@ class Limits:
         begun.cost = cost
 
     def used(self, name) -> int:
-        """What of its CONCURRENCY is used."""
+        """The part of its CONCURRENCY that is used."""
         counted = self.of(name)
         return counted.used() if counted else 0
 
     def free_at(self, name, at: int, cost: int = 1) -> int | None:
-        """From when on a message of that cost has room, if none ends before. None: only an end makes room."""
+        """From when on a message of that cost has room, if none ends before. None means that only an end makes room."""
         counted = self.of(name)
         if counted is None:
             return at
@@ -125,14 +125,14 @@ class Limits:
         return None if None in times else max(times, default=at)
 
     def of(self, name) -> Name | None:
-        """The counters of a name; None where no rule holds for it."""
+        """The counters of a name; None if no rule holds for it."""
         if name not in self.names:
             rule = self._rule(name)
             self.names[name] = Name(rule) if rule else None
         return self.names[name]
 
     def _rule(self, name) -> Limit | None:
-        """Its own rule, or that of the longest pattern which it matches."""
+        """The name's own rule, or that of the longest pattern which it matches."""
         if name in self.rules:
             return self.rules[name]
         patterns = sorted((rule for rule in self.rules if "*" in rule), key=lambda rule: (-len(rule), rule))

@@ -1,10 +1,10 @@
-"""A client's connection that tells three ends of a call apart: answered, refused, and nobody knows."""
+"""A client's connection that distinguishes three ends of a call: answered, refused, and unknown."""
 
 import time
 
 from tests.harness.wire import Error, Wire
 
-# Errors of a server that has no say at the moment: the next one may.
+# Errors of a server that cannot answer at the moment: another one may be able to.
 _ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN", "UNBLOCKED", "CLUSTERDOWN")
 
 
@@ -64,7 +64,7 @@ class Link:
         try:
             return wire.call(*args)
         except OSError as error:
-            # Closed before anything was sent or after it was done: the socket does not tell.
+            # Closed before anything was sent or after it was done: the socket does not report it.
             self.drop()
             raise Unknown(str(error)) from error
 

@@ -58,7 +58,7 @@ class Crew:
         return self._start(_consume, f"c{n}", f"c{n}", self.rng.randrange(2**31), self.lease, self.ways, self.until, self.lease * 5)
 
     def work(self, producers, consumers, fault):
-        """Keeps `consumers` alive until the time is up, then lets them drain the queue."""
+        """Keeps `consumers` alive until the time is over, then lets them drain the queue."""
         for n in range(producers):
             self._start(produce, f"p{n}", f"p{n}", self.rng.randrange(2**31), self.until, self.ways)
         self._start(watch, "watch", self.until)
@@ -87,7 +87,7 @@ def _consume(ports, key, path, name, seed, lease, ways, until, patience):
 
 
 def end_state(client, key) -> dict:
-    """What a History says of the end: ids by state, the attempts of the finished, and the records of the dead."""
+    """The end of a History: ids by state, the attempts of the finished messages, and the records of the dead."""
     final, attempts, dead = {}, {}, {}
     for state in ("delayed", "ready", "blocked", "retry", "running", "held", "finished", "dead", "cancelled"):
         final[state], cursor = [], b"0"

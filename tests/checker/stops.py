@@ -1,7 +1,7 @@
-"""What stops a group or a queue: pauses by NACK and breakers its deliveries, and SENDS OFF what is sent.
+"""The rules that stop a group or a queue: pauses by NACK and breakers stop its deliveries, and SENDS OFF its sends.
 
-Deliveries have a time of the queue's own clock, which is compared with the wall clock of who asked. Where that one was
-stepped, nothing is compared.
+Deliveries have a time of the queue's own clock, which is compared with the wall clock of who asked. If that clock was
+stepped, times are not compared.
 """
 
 from bisect import bisect_left, bisect_right
@@ -34,7 +34,8 @@ def opens_in_time(view):
         return
     need, per, stays = view.h.breaker.failures, view.h.breaker.per, view.h.breaker.open
     for group, deliveries in view.groups():
-        # Where more run at a time, a failure may be of one that had been running when the breaker opened.
+        # If more than one message runs at a time, a failure may be of one that had been running when the breaker
+        # opened.
         if view.h.concurrency.get(group, 1) > 1:
             continue
         verdicts = [v for d in deliveries for v in view.verdicts[d.receipt]]
@@ -50,13 +51,13 @@ def opens_in_time(view):
 
 
 def one_probe(view):
-    """A breaker that tries again lets out one message, and no other until that one has ended."""
+    """A half-open breaker lets out one message, and no other until that one has ended."""
     if view.h.steps:
         return
     probed = set()
     for sight in view.h.sights:
         known = view.timed.get(sight.group, [])
-        # The first that comes after it was open is a probe; so is the next one, where that decides nothing.
+        # The first delivery after the open time is a probe; so is the next one, if the first decides nothing.
         at = bisect_left(known, sight.until, key=lambda d: d.at)
         while at < len(known) and not view.undone(sight) and not view.undone(known[at]):
             probe = known[at]
@@ -75,10 +76,10 @@ def one_probe(view):
 
 
 def closed_takes_nothing(view):
-    """What is sent to a closed queue is refused."""
+    """A message that is sent to a closed queue is refused."""
     closures = [closure for closure in view.h.closures if not view.undone(closure)]
     for send in view.h.sends:
-        # A send that was asked again may have been done before the queue was closed.
+        # A repeated send may have been done before the queue was closed.
         if send.end is None or send.refused or send.tries > 1:
             continue
         for closure in closures:

@@ -1,10 +1,10 @@
-"""What the event stream of a queue (EVENTS) says: each transition of a message, and the states that follow from them."""
+"""The event stream of a queue (EVENTS): each transition of a message, and the states that follow from them."""
 
 from dataclasses import dataclass
 
 from tests.harness.replies import Queue
 
-# What an event leaves a message in; one that is not named here leaves it as it was.
+# The state in which an event leaves a message; one that is not named here leaves it as it was.
 AFTER = {
     "sent": "waits",
     "ready": "ready",
@@ -64,7 +64,7 @@ def _event(fields) -> Event:
 
 
 def tell(events) -> tuple:
-    """The state of each message as the events tell it, and in words where one is missing or comes twice."""
+    """The state of each message by its events, and descriptions of missing or doubled events."""
     states, faults = {}, []
     for number, event in enumerate(events):
         before = states.get(event.id)

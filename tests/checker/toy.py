@@ -12,7 +12,7 @@ from tests.checker.history import Delivery, History, Send, Verdict
 LEASE = 300.0
 RETRIES = 2
 
-# Each fault with the rule of check.py that must see it.
+# Each fault with the rule of check.py that must find it.
 FAULTS = {
     "two_at_once": "never_two_at_once",
     "out_of_order": "group_order",
@@ -145,7 +145,7 @@ class Toy:
         self.known.append((m.id, self.receipt))
 
     def bring_back(self, lease):
-        """What follows in the batch comes back without its attempt."""
+        """The messages that follow in the batch come back without their attempts."""
         for other in [x for x in self.leases.values() if x.batch == lease.batch and x.receipt > lease.receipt]:
             del self.leases[other.receipt]
             other.message.state = "pending"

@@ -11,11 +11,11 @@ from tests.checker.history import ClockStep, Delivery, History, Send, Verdict
 
 LEASE = 300.0
 RETRIES = 10
-# The largest lead that melts away.
+# The largest lead that is kept and shrinks.
 MOST = 60_000.0
 STEPS = (2_000, 30_000, 600_000, 86_400_000)
 
-# Each fault with the rule that must see it.
+# Each fault with the rule that must find it.
 CLOCK_FAULTS = {
     "stands_still": "clock_goes_on",
     "is_moved_by_another_queue": "clock_goes_on",
@@ -101,7 +101,7 @@ class ClockToy:
             item.lease_end -= lead + (250 if self.fault == "leases_are_lost_with_the_lead" else 0)
 
     def stand_still(self):
-        """What arrives meanwhile is done when the server goes on, before leases end."""
+        """Commands that arrive meanwhile are done when the server goes on, before leases end."""
         begin, arrived = self.now, []
         for _ in range(4):
             self.pass_time(100, sparing=True)

@@ -12,10 +12,10 @@ from tests.checker.history import Delivery, History, Send, Verdict, Window
 
 LEASE = 300.0
 RETRIES = 3
-# A crash may take back so many ms.
+# A crash may undo the last ms up to this number.
 REACH = 400.0
 
-# Each fault with the rule that must see it.
+# Each fault with the rule that must find it.
 DURABLE_FAULTS = {
     "second_holder": "one_holder",
     "lease_cut_short": "one_holder",
@@ -45,7 +45,7 @@ class Item:
 
 @dataclass
 class State:
-    """What a crash can take back."""
+    """The state that a crash can bring back."""
 
     items: dict = field(default_factory=dict)
 
@@ -179,7 +179,7 @@ class DurableToy:
         self.history.quiet.append((self.now, self.pause_end))
 
     def crash(self):
-        """Back to a state of the last REACH ms, after which nothing may look as if the lost had been."""
+        """The state goes back to one of the last REACH ms, and no trace of the lost operations may be left."""
         begin = max(self.now - REACH, self.restarted)
         self.history.windows.append(Window(begin, self.now + 1))
         self.history.disturbed.append((begin, self.now + 100))
@@ -201,7 +201,7 @@ class DurableToy:
         self.restarted = self.now
 
     def punch(self, begin, lost):
-        """The whole end of the log is there, but for one message in the middle."""
+        """The whole end of the log is kept, except for one message in the middle."""
         self.state = lost
         inside = [s.id for s in self.history.sends if s.begin > begin and s.id in lost.items and not s.refused]
         for id in inside[: max(1, len(inside) // 3)]:

@@ -23,7 +23,7 @@ GROUPS = {"narrow": 1, "wide": 3, "other": 1}
 BREAKER = Breaker(failures=3, per=400.0, open=150.0)
 LONGEST = 600.0
 
-# Each fault with the rule that must see it.
+# Each fault with the rule that must find it.
 FLOW_FAULTS = {
     "forgets_tokens": "attempts_exact",
     "counts_each_repeat": "attempts_counted",
@@ -172,7 +172,7 @@ class FlowToy:
         self.send("", after=batch, onfail=self.rng.choice(("HOLD", "GO", "DIE")))
 
     def settle(self, batch):
-        """Releases or ends what is held by a batch, if it is time to."""
+        """Releases or ends the messages that a batch holds, if the batch has ended."""
         members = [w for w in self.works.values() if w.batch == batch]
         left = sum(w.state in ("pending", "running") for w in members)
         dead = any(w.state == "dead" for w in members)
@@ -282,7 +282,7 @@ class FlowToy:
             self.hand_back(work, verdict, holds)
 
     def following(self, work, receipt, verdict):
-        """What is to be sent with the ack."""
+        """The messages that are to be sent with the ack."""
         n, batch = len(self.history.sends), work.batch
         verdict.next = f"{work.id}>{receipt}"
         end = verdict.end if verdict.count else None

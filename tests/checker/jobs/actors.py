@@ -1,4 +1,6 @@
-"""The processes of a run: senders, workers that fail and die, and an operator who signals and looks after the dead."""
+"""The processes of a run: senders, workers that fail and die, and an operator who sends signals and handles dead
+messages.
+"""
 
 import os
 import random
@@ -11,7 +13,7 @@ from tests.checker.link import Link, Refused, Unknown
 from tests.harness.replies import as_map
 
 PAGES = 8
-# How often a sender or operator asks again where no answer comes.
+# How often a sender or operator repeats a command without an answer.
 TRIES = 200
 
 
@@ -21,14 +23,14 @@ def send(ports, key, path, name, seed, until, ways):
 
 
 class Asker:
-    """Writes down what it asks, and then what was answered."""
+    """Records its requests, and then the answers."""
 
     def __init__(self, ports, key, path, name, seed):
         self.rng, self.link, self.journal = random.Random(seed), Link(ports), Journal(path)
         self.key, self.name, self.n = key, name, 0
 
     def ask(self, what, facts, call, insist=False):
-        """The reply, or None. With `insist` it asks again until it knows."""
+        """Returns the reply, or None. With `insist` it asks again until it knows."""
         self.n += 1
         self.journal.write(what=what, n=self.n, begin=clock(), **facts)
         for _ in range(TRIES if insist else 1):
@@ -55,7 +57,9 @@ class Asker:
 
 
 class Sender(Asker):
-    """Plain jobs with limits, pages that are sent again and again, jobs that wait for a signal, and parents with children."""
+    """Plain jobs with limits, pages that are sent repeatedly, jobs that wait for a signal, and parents with
+    children.
+    """
 
     def __init__(self, ports, key, path, name, seed, ways):
         super().__init__(ports, key, path, name, seed)
@@ -89,7 +93,7 @@ class Sender(Asker):
         self.send(f"ask-{self.name}-{self.n}", *["PARK"] * is_parked, parked=is_parked)
 
     def parent(self):
-        """The parent first, so that no child can end before it is there."""
+        """The parent is sent first, so that no child can end before the parent exists."""
         id, count = f"parent-{self.name}-{self.n}", self.rng.randrange(1, 5)
         self.send(id, "CHILDREN", count, insist=True, children=count)
         for number in range(count):
@@ -104,14 +108,14 @@ def booked(id) -> int | None:
 
 
 class Worker(Asker):
-    """Fetches from both queues, then acks, fails, parks, dawdles, or dies."""
+    """Fetches from both queues, then acks, fails, parks, waits too long, or dies."""
 
     def __init__(self, ports, key, path, name, seed, lease, ways):
         super().__init__(ports, key, path, name, seed)
         self.lease, self.ways = lease, ways
 
     def run(self, until, patience, healed):
-        """Works until `until`, then on until all is well and nothing has come for `patience` ms."""
+        """Works until `until`, then longer until all connections work and no message has come for `patience` ms."""
         idle_since = clock()
         while (chaos := clock() < until) or clock() - idle_since < patience:
             got = self.fetch()
@@ -121,7 +125,7 @@ class Worker(Asker):
                 self.handle(key, m, chaos)
 
     def fetch(self):
-        """The messages, each with its queue. None where no answer came."""
+        """The messages, each with its queue. None if no answer came."""
         keys = [self.key, self.key + PARTS]
         self.rng.shuffle(keys)
         call = ("DQ.MFETCH", 2, *keys, "COUNT", self.rng.choice((1, 3)), "LEASE", self.lease, "BLOCK", 100)
@@ -180,7 +184,7 @@ class Worker(Asker):
 
 
 class Operator(Asker):
-    """Signals the jobs that wait for it, some before they do, and redrives or cancels the dead children."""
+    """Signals the waiting jobs, some of them before they wait, and redrives or cancels the dead children."""
 
     def run(self, until, patience, healed):
         idle_since = clock()

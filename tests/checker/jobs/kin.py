@@ -1,11 +1,11 @@
-"""Parents and children: what the events say of them."""
+"""Parents and children: the events about them."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass
 class Parent:
-    """A parent that waits. due: the event that has to follow now, and the place of what has made it so."""
+    """A parent that waits. due: the event that has to follow now, and the position of its cause."""
 
     needs: int
     ended: set = field(default_factory=set)
@@ -19,7 +19,7 @@ def is_job(view, id) -> bool:
 
 
 class Families:
-    """What the events say of all parents.
+    """The statements of the events about all parents.
 
     `waiting`: those that wait still. `let_go`: what each of the others had counted then. `faults`: what was wrong, in words.
     """
@@ -51,9 +51,10 @@ class Families:
             parent.due = ("released", child.id)
 
     def follow(self, event) -> None:
-        """Something happened to a job that is no child."""
+        """The event is about a job that is no child."""
         id, is_parent = event.id, event.id in self.parents
-        # The end of a child and what follows for its parent are one operation: nothing else of the jobs is in between.
+        # The end of a child and what follows for its parent are one operation: no other event of the jobs is in
+        # between.
         if not is_parent or event.kind not in ("released", "ready", "dead"):
             self.miss()
         if is_parent and event.kind == "sent":
@@ -66,7 +67,7 @@ class Families:
             self.faults.append(f"{id} was released twice")
 
     def miss(self) -> None:
-        """What was due for parents has not happened."""
+        """A report that was due for parents has not happened."""
         for id, parent in self.waiting.items():
             if parent.due:
                 self.faults.append(f"{id} was not {parent.due[0]} when {parent.due[1]} had ended")

@@ -1,4 +1,4 @@
-"""What the actors wrote down, the event stream, and what is left in the queues at the end."""
+"""The notes of the actors, the event stream, and the messages that are left in the queues at the end."""
 
 import json
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from tests.checker import stream
 from tests.checker.limits import Limit
 from tests.harness.replies import Queue, as_map, msgs
 
-# The queues beside that of the jobs, and its event stream, by what is added to its key.
+# The queues beside that of the jobs, and its event stream, by the suffix of its key.
 PARTS, DEAD, EVENTS = ":parts", ":dead", ":events"
 
 
@@ -20,18 +20,18 @@ class Sent:
     begin: float
     end: float | None = None
     refused: bool = False
-    # It was answered with nil: the id was taken.
+    # Whether the send was answered with nil: the id was taken.
     taken: bool = False
     tries: int = 1
     limits: tuple = ()
     cost: int = 1
-    # What its ack books instead, if anything.
+    # The cost that its ack books instead, if any.
     booked: int | None = None
     parent: str = ""
     ondead: str = ""
-    # A parent: for how many it waits.
+    # For a parent: the number of children that it waits for.
     children: int = 0
-    # It waits for a signal from the beginning.
+    # Whether the job waits for a signal from the beginning.
     parked: bool = False
 
     @property
@@ -56,7 +56,7 @@ class Got:
 
 @dataclass
 class Answer:
-    """What a worker did with a delivery. kind: ack, nack, fatal, or park. count is None if no answer came.
+    """The answer of a worker to a delivery. kind: ack, nack, fatal, or park. count is None if no answer came.
 
     waits: a park with FOR, which may end without a signal.
     """
@@ -72,7 +72,7 @@ class Answer:
 
 @dataclass
 class Signal:
-    """A signal, whose text is that of no other."""
+    """A signal with a unique text."""
 
     id: str
     text: str
@@ -93,7 +93,7 @@ class Letter:
 
 @dataclass
 class Record:
-    """All of it."""
+    """The whole record of a run."""
 
     sends: list = field(default_factory=list)
     got: list = field(default_factory=list)
@@ -101,11 +101,11 @@ class Record:
     signals: list = field(default_factory=list)
     events: list = field(default_factory=list)
     letters: list = field(default_factory=list)
-    # At the end: the state of each message that is there, in the words of stream.py, and what parents have counted.
+    # At the end: the state of each existing message, in the words of stream.py, and the counts of parents.
     final: dict = field(default_factory=dict)
     counts: dict = field(default_factory=dict)
     rules: dict = field(default_factory=dict)
-    # Crashes that may undo what was answered (history.Window).
+    # Crashes that may undo answered commands (history.Window).
     windows: list = field(default_factory=list)
 
     def undone(self, event) -> bool:
@@ -130,7 +130,7 @@ class Record:
         return answered + len({(got.consumer, got.begin) for got in self.got})
 
     def read_journals(self, paths) -> None:
-        """Joins what the actors have asked with what was answered."""
+        """Joins the requests of the actors with the answers."""
         for path in paths:
             asked = {}
             with open(path, "rb") as file:
@@ -159,7 +159,7 @@ class Record:
             all_of_them.append(asked[n])
 
     def read_queues(self, client, key) -> None:
-        """The event stream, the letters, and what is left."""
+        """The event stream, the letters, and the rest of the messages."""
         self.events = stream.read(client, key + EVENTS)
         self.final = stream.there(client, key) | stream.there(client, key + PARTS)
         jobs = Queue(client, key)

@@ -1,6 +1,6 @@
 """The promises of jobs as predicates over a record. Each finding is one line of English.
 
-Where the order of two moments is in doubt, the harmless one is assumed, so a finding is never a matter of timing.
+If the order of two moments is in doubt, the harmless order is assumed, so a finding is never a matter of timing.
 """
 
 from collections import Counter, defaultdict
@@ -17,7 +17,7 @@ def check(record) -> list:
 
 
 class View:
-    """What the rules look things up in."""
+    """The indexes in which the rules look things up."""
 
     def __init__(self, record):
         self.r = record
@@ -36,15 +36,15 @@ class View:
         self.deliveries = {(got.id, got.receipt): got for got in record.got}
 
     def of(self, answer):
-        """The delivery that it answers."""
+        """The delivery that an answer belongs to."""
         return self.deliveries[answer.id, answer.receipt]
 
     def answers_to(self, got) -> list:
-        """What a worker has done with it."""
+        """The answers of a worker to the delivery."""
         return self.answers.get((got.id, got.receipt), [])
 
     def answered_meanwhile(self, id, kind, others):
-        """Each delivery that was surely answered so, with one of those others that came surely while it ran."""
+        """Each delivery that was surely answered with `kind`, with one of `others` that surely came while it ran."""
         for got in self.got[id]:
             for answer in self.answers_to(got):
                 came = [other for other in others if got.end < other.begin and other.end < answer.begin]
@@ -61,7 +61,7 @@ class View:
         return places[begins[at] : [*begins, None][at + 1]]
 
     def is_page(self, id) -> bool:
-        """Whether it is sent again and again under the same id, with REPLACE RERUN."""
+        """Whether it is sent repeatedly under the same id, with REPLACE RERUN."""
         return len(self.sends[id]) > 1
 
 
@@ -77,7 +77,7 @@ def events_tell_the_state(view):
 
 
 def what_was_answered_is_told(view):
-    """What was answered is in the stream, and what was refused is not."""
+    """A change that was answered is in the stream, and one that was refused is not."""
     told = Counter((event.kind, event.id) for event in view.r.events)
     for id, sends in view.sends.items():
         count, sure = told["sent", id], [send for send in sends if send.is_sure and not view.r.undone(send)]
@@ -109,7 +109,7 @@ def _words(what) -> str:
 
 
 def told_in_order(view):
-    """What was asked after something else had been answered is behind it in the stream."""
+    """A change that was requested after another had been answered is behind it in the stream."""
     places = defaultdict(list)
     for place, event in enumerate(view.r.events):
         places[event.kind, event.id, event.attempt, event.consumer].append(place)
@@ -135,7 +135,7 @@ def told_in_order(view):
 
 
 def letters_exact(view):
-    """Each job that dies is in the other queue, once, and in its own no longer."""
+    """Each job that dies is in the other queue, once, and no longer in its own."""
     died = Counter(
         (event.id, event.reason, event.attempt) for event in view.r.events if event.kind == "dead" and kin.is_job(view, event.id)
     )
@@ -202,7 +202,7 @@ def reruns_kept(view):
 
 
 def _is_older(one, other) -> bool:
-    """Whether what was sent had surely been so before the other was."""
+    """Whether one send had surely been done before the other."""
     return one.end is not None and one.end < other.begin
 
 
@@ -234,7 +234,7 @@ def signals_kept(view):
 
 
 def nothing_left(view):
-    """At the end all have ended, but parents whose children have not all come."""
+    """At the end all jobs have ended, except parents that still wait for children."""
     waiting = kin.Families(view).waiting
     for id, state in view.r.final.items():
         if state in ("waits", "ready", "running") and id not in waiting:

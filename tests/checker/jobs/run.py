@@ -17,8 +17,8 @@ FAR = 2**50
 WAYS = Ways(nack=0.12, forget=0.03, crash=0.003, slow=0.01, rate=30)
 # The exit code of a worker that has died as its ways say (Worker.handle).
 DIED = 9
-# How long, in ms, nothing has come before workers and operator believe that nothing more will: longer than any lease,
-# backoff or wait for a signal. After a start leases last `dq.start-grace`.
+# If nothing has come for this long, in ms, workers and operator believe that nothing more will: it is longer than any
+# lease, backoff or wait for a signal. After a start leases last `dq.start-grace`.
 PATIENCE, PATIENCE_AFTER_START = 2_000, 7_000
 
 

@@ -15,7 +15,7 @@ LEASE = 300.0
 RETRIES = 1
 RULES = {"user-*": Limit(concurrency=1), "all": Limit(rates=((6, 200), (3, 50))), "cores": Limit(concurrency=4, weight=True)}
 
-# Each fault with the rule that must see it.
+# Each fault with the rule that must find it.
 JOB_FAULTS = {
     "loses_an_event": "events_tell_the_state",
     "doubles_an_event": "events_tell_the_state",
@@ -75,7 +75,9 @@ class Job:
 
 
 class JobToy:
-    """Each operation takes a moment, and its events come between those of the one before and the one after it."""
+    """Each operation takes some time, and its events come after those of the previous operation and before those of
+    the next one.
+    """
 
     def __init__(self, seed, fault=None):
         self.rng, self.fault = random.Random(seed), fault
@@ -124,7 +126,7 @@ class JobToy:
         consumer = "c" if kind in ("delivered", "acked", "nacked", "timeout") else ""
         event = Event(kind, job.id, int(self.now), job.attempt, consumer, **facts)
         if kind == "sent" and self.faulty("tells_too_late", 0.05):
-            # It is in the stream only when others are that came later.
+            # The event is in the stream only when later ones are.
             self.held_back.append(event)
             return
         self.record.events += [event] * (2 if self.faulty("doubles_an_event", 0.02) else 1)
@@ -214,7 +216,7 @@ class JobToy:
         self.record.got.append(Got(job.id, job.receipt, job.attempt, job.payload, signal, "c", begin, self.now + 0.5))
         self.now += 1
         self.pass_time(self.rng.choice((0, 0, 5, 40)))
-        # These two happen while it runs: a newer payload, an early signal.
+        # These two events happen while the job runs: a newer payload, an early signal.
         for _ in range(self.rng.randrange(3) if job.id.startswith("page") and not drains else 0):
             self.page(job.id)
         if job.id.startswith("ask") and self.rng.random() < 0.3 and not drains:
@@ -241,7 +243,7 @@ class JobToy:
         self.now += 1
 
     def release(self, job):
-        """Its lease is over."""
+        """The lease of the job is over."""
         self.limits.ends(job.id, job.names)
 
     def ack(self, job):
@@ -288,7 +290,7 @@ class JobToy:
     # ---- parents -------------------------------------------------------------------------------------------------
 
     def ended(self, child, how):
-        """Counts at its parent."""
+        """Counts the end of a child at its parent."""
         parent = self.jobs.get(child.parent)
         if parent is None or parent.state != "waits":
             return
@@ -314,7 +316,7 @@ class JobToy:
     # ---- the operator --------------------------------------------------------------------------------------------
 
     def operate(self, every=False):
-        """Signals what is parked, and redrives or cancels dead children."""
+        """Signals parked jobs, and redrives or cancels dead children."""
         for job in list(self.jobs.values()):
             if job.id.startswith("ask") and job.state == "waits" and (every or self.rng.random() < 0.3):
                 self.signal(job)
@@ -341,7 +343,7 @@ class JobToy:
     def park(self, job):
         self.tell("nacked", job)
         if job.signal != job.seen and not self.faulty("forgets_an_early_signal", 0.5):
-            # A signal has come that it has not got yet.
+            # A signal has come that the job has not got yet.
             job.state = "ready"
             self.tell("ready", job)
             return
