@@ -39,7 +39,7 @@ def one(name: str, share: float, seed: int) -> Row:
     try:
         row = run(name, FAULTS[name](seed), share, seed)
     except Exception as error:
-        # A server that died, hung or logged a crash: as bad as any violation.
+        # A server that died, hung or logged a crash: this counts as a violation.
         row = Row(name, 0, 0, 0, [f"the run failed: {error}", *traceback.format_exc().splitlines()])
     show(row)
     return row

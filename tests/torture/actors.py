@@ -23,7 +23,9 @@ def consume(ports, key, directory, name, seed, until, lease, ways):
 
 
 def lives(directory, name, live):
-    """Each one that crashes is followed by another, with a journal of its own: `live` is called with the number and the journal."""
+    """Each process that crashes is followed by another, with a new journal: `live` is called with the number and the
+    journal.
+    """
     os.setpgid(0, 0)
     for life in range(10_000):
         child = os.fork()

@@ -24,7 +24,7 @@ from dqueue import Family, connect_cluster, routing  # noqa: E402
 from dqueue._sync.node_connections import NodeConnections  # noqa: E402
 from dqueue.message import Message  # noqa: E402
 
-# The waiting calls of one consumer: at most so many get no answer when it dies.
+# The waiting calls of one consumer. At most this many get no answer when it dies.
 CALLS = 6
 BLOCK = 300
 
@@ -41,7 +41,7 @@ def connect(ports):
 
 
 def family_of(ports, key, folder) -> Family:
-    """The family with as many partitions as the target has last written."""
+    """The family with the number of partitions that the target has last written."""
     partitions, grown_from = partitions_in(folder)
     return Family(key, partitions, connect(ports), grown_from=grown_from, patience=40_000)
 
@@ -53,14 +53,14 @@ def partitions_in(folder) -> tuple:
 
 
 def produce(ports, key, path, name, seed, until, ways):
-    """Sends to groups of its own and to none, some delayed, until the monotonic ms `until`."""
+    """Sends to its own groups and to none, some delayed, until the monotonic ms `until`."""
     rng, journal, folder = random.Random(seed), Journal(path), Path(path).parent
     family = family_of(ports, key, folder)
     n = 0
     while clock() < until:
         n += 1
         id = f"{name}-{n}"
-        # All messages of a group come from one producer: the others may not know yet that the family has grown.
+        # All messages of a group come from one producer, because the others may not know yet that the family has grown.
         group = f"{name}:g{rng.randrange(ways.groups)}" if rng.random() < 0.6 else ""
         score = rng.randrange(10**6) + hash_of(name) * 1e-3 + n * 1e-9
         delay = rng.choice((0, 0, rng.randrange(1, 250)))
@@ -84,9 +84,9 @@ def consume(ports, key, directory, name, seed, until, lease, ways):
 
 
 class Calls:
-    """When each connection of this process has asked its node: the last two times, by thread.
+    """The last two times at which each connection of this process has asked its node, by thread.
 
-    What came with a call may still wait for a caller when the next one is made.
+    Messages of a call may still wait for a caller when the next one is made.
     """
 
     def __init__(self):
@@ -100,12 +100,12 @@ class Calls:
         NodeConnections._call = noted
 
     def of_this_thread(self) -> float | None:
-        """When the call was made that has ended in this thread, if it is that of a connection."""
+        """The time of the call that has ended in this thread, if it is that of a connection."""
         asked = self.asked.get(threading.get_ident())
         return asked[-1] if asked else None
 
     def earliest(self) -> list:
-        """For each connection when the call was made whose messages may not have been handled."""
+        """For each connection the time of the call whose messages may not have been handled."""
         return [asked[0] for asked in list(self.asked.values())]
 
 
@@ -125,7 +125,7 @@ class Unanswered(logging.Handler):
 
 
 class Consumer:
-    """Fetches one or several, then acks, nacks, dawdles, lets the lease run out, comes too late, or dies."""
+    """Fetches one or several, then acks, nacks, waits too long, lets the lease run out, comes too late, or dies."""
 
     def __init__(self, ports, key, path, name, seed, lease, crash):
         self.rng, self.journal = random.Random(seed), Journal(path)
@@ -137,7 +137,7 @@ class Consumer:
         self.family = family_of(ports, key, Path(path).parent)
 
     def run(self, until, healed):
-        """Works until `until`, then on until all is well and nothing has come for PATIENCE."""
+        """Works until `until`, then longer until all connections work and no message has come for PATIENCE."""
         idle_since = clock()
         while (chaos := clock() < until) or clock() - idle_since < PATIENCE:
             messages = self.fetch(chaos)
@@ -191,7 +191,7 @@ class Consumer:
         elif kind < 0.12:
             self.verdict("silent", m, silent=True)
         elif kind < 0.14:
-            # Forgotten; a later ack of it must change nothing, unless its lease is still on.
+            # The message was dropped. A later ack of it must change nothing, unless its lease still runs.
             self.old.append(m)
         else:
             self.verdict("ack", m)
@@ -204,7 +204,7 @@ class Consumer:
         try:
             count = self.family.ack(m) if kind == "ack" else self.family.nack(m, **options)
         except Exception:
-            # Nobody knows whether it was done.
+            # It is unknown whether the command was done.
             return
         self.journal.write(what="answered", n=self.n, end=clock(), count=count)
 

@@ -21,7 +21,7 @@ def work(ports, key, directory, name, seed, until, lease, ways):
 
 
 def operate(ports, key, path, until):
-    """One operator, until nothing is left to do."""
+    """Runs one operator until no work is left."""
     Operator(ports, key, path, "operator", 0).run(until, PATIENCE, is_healed(os.path.dirname(path)))
 
 

@@ -18,7 +18,7 @@ DRAINING = 60
 
 @dataclass
 class Row:
-    """What became of one fault."""
+    """The outcome of one fault."""
 
     fault: str
     operations: int
@@ -30,7 +30,7 @@ class Row:
 
 
 def run(name: str, target: Target, seconds: float, seed: int) -> Row:
-    """Does the fault for `seconds`, then lets everything end and judges the histories."""
+    """Does the fault for `seconds`, then lets all actors end and checks the histories."""
     began = time.monotonic()
     row = Row(name, 0, 0)
     target.open()
@@ -95,7 +95,7 @@ class Crew:
         self.processes.append(process)
 
     def join(self, until) -> None:
-        """Returns when all have come to their end by themselves."""
+        """Returns when all processes have ended on their own."""
         deadline = until / 1000 + DRAINING
         for process in self.processes:
             process.join(max(0.1, deadline - clock() / 1000))
@@ -105,7 +105,7 @@ class Crew:
     def stop(self) -> None:
         for process in self.processes:
             if process.is_alive():
-                # A consumer is a group of its own: whoever keeps it alive, and its present life.
+                # A consumer is a process group: the process that restarts it, and its present process.
                 for kill in (os.killpg, os.kill):
                     try:
                         kill(process.pid, signal.SIGKILL)

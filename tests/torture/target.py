@@ -1,4 +1,4 @@
-"""What a fault is done to: one server or several, and what may be said of the time it took."""
+"""The target of a fault: one server or several, and the statements that hold for the time it took."""
 
 import os
 import random
@@ -37,7 +37,7 @@ class Rigged(Server):
         return self.process.pid
 
     def arguments(self) -> list:
-        """More words for the command line."""
+        """Further arguments for the command line."""
         return []
 
 
@@ -51,12 +51,12 @@ class Target:
     # Seconds from one injection to the next.
     pause = 1.0
     conf: dict = {}
-    # What the queues are used for.
+    # The workloads of the queues.
     workloads: tuple = (ORDERS, PARTNERS)
-    # The leases that the consumers ask for, in ms, and in what else the actors differ from the default (Ways).
+    # The leases that the consumers ask for, in ms, and further differences of the actors from the default (Ways).
     lease = 300
     ways: dict = {}
-    # Where the actors write.
+    # The folder into which the actors write.
     journals: Path
 
     def __init__(self, seed: int):
@@ -73,7 +73,7 @@ class Target:
 
     @property
     def ports(self) -> list:
-        """Where the actors find the queue."""
+        """The address at which the actors find the queue."""
         raise NotImplementedError
 
     def primary(self) -> Server:
@@ -81,7 +81,7 @@ class Target:
         raise NotImplementedError
 
     def open(self) -> None:
-        """Starts what is needed."""
+        """Starts the servers."""
         raise NotImplementedError
 
     @property
@@ -91,7 +91,7 @@ class Target:
 
     @property
     def keys(self) -> list:
-        """All queues and what belongs to them, in the same slot."""
+        """All queues and their other keys, in the same slot."""
         return [key for workload in self.workloads for key in workload.keys(self.key)]
 
     def create(self) -> None:
@@ -101,33 +101,35 @@ class Target:
             workload.create(client, self.key + workload.suffix)
 
     def end_state(self, workload) -> dict:
-        """What a History says of the end of this queue."""
+        """The end of this queue, as a History has it."""
         return end_state(self.primary().client(), self.key + workload.suffix)
 
     def created(self) -> None:
-        """The queue has been made; nothing to do for most."""
+        """Called after the queue was made. Most faults need no work here."""
 
     def inject(self) -> None:
         raise NotImplementedError
 
     def heal(self) -> None:
-        """Nothing to do for most."""
+        """Most faults need no work here."""
 
     def finish(self) -> None:
-        """Nothing to do for most."""
+        """Most faults need no work here."""
 
     def close(self) -> None:
         raise NotImplementedError
 
     def do(self) -> None:
-        """One injection, and the note that nothing is held to be late meanwhile."""
+        """One injection, and the note that no message counts as late meanwhile."""
         begin = clock()
         self.inject()
         self.injected += 1
         self.disturbed.append((begin, clock() + HEALING))
 
     def lose(self, begin: float, end: float, split: bool = False, part: bool = False) -> None:
-        """What was answered in that time may be undone, but nothing from before the last loss (see Window)."""
+        """Commands that were answered in that time may be undone, but nothing from before the last loss (see
+        Window).
+        """
         last = max((window.end for window in self.windows), default=float("-inf"))
         self.windows.append(Window(max(begin, last), end, split, part))
 
@@ -136,7 +138,7 @@ class Target:
             self.differences.append(f"{what}: {one.hex()[:12]} and {other.hex()[:12]}")
 
     def freeze(self, server: Server, ms: int = 8_000) -> bytes:
-        """One last entry for each queue, the digests right after that, and from then on no change for so long."""
+        """One last entry for each queue, the digests right after that, and no change for this time afterwards."""
         with server.wire() as w:
             w.ok("MULTI")
             self.mark(w)
@@ -148,7 +150,7 @@ class Target:
         return b"".join(replies[len(self.queues)])
 
     def mark(self, wire) -> None:
-        """Something for the log of each queue, which harms nobody."""
+        """A harmless command for the log of each queue."""
         for key in self.queues:
             wire.ok("DQ.GROUPSET", key, "frozen", "WEIGHT", self.rng.randrange(1, 100))
 
@@ -157,7 +159,7 @@ class Target:
         return b"".join(server.client().execute_command("DEBUG", "DIGEST-VALUE", *self.keys))
 
     def listen(self, server: Server) -> None:
-        """A record that did not go as it went elsewhere is told in the log alone."""
+        """A log entry with another result than on the primary is only reported in the server's log."""
         told = [line for line in server.log().splitlines() if "could not be applied" in line]
         self.differences += told[:5]
 
@@ -166,7 +168,7 @@ class Target:
             w.ok("CLIENT", "UNPAUSE")
 
     def replayed(self, server: Server) -> bytes:
-        """The digest that the server's log leads to where nobody's time goes on: in a replica without a primary."""
+        """The digest of the server's log, in a replica without a primary, whose time does not move."""
         twin = Server(appendonly="yes", replicaof="127.0.0.1 1", **self.twin_conf(server))
         try:
             shutil.copytree(server.dir / "appendonlydir", Path(twin.dir) / "appendonlydir")
@@ -199,7 +201,7 @@ class Alone(Target):
         return self.server
 
     def finish(self) -> None:
-        """Everything has ended: a crash and the log change nothing of it."""
+        """All messages have ended: a crash and the log change nothing of that."""
         self.listen(self.server)
         # Under everysec a write may wait up to two seconds for a sync that is on its way.
         if self.conf.get("appendonly") == "yes":
@@ -214,7 +216,7 @@ class Alone(Target):
 
 
 def wait_link(primary: Server, replica: Server, timeout: float = 20) -> None:
-    """Until the replica has everything the primary has written."""
+    """Waits until the replica has all writes of the primary."""
 
     def same():
         p, r = primary.info("replication"), replica.info("replication")

@@ -1,4 +1,4 @@
-"""What a queue under faults is used for: its options, who works on it, and how."""
+"""The use of a queue under faults: its options, who works on it, and how."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Workload:
     """One queue, or one family of queues."""
 
     name: str = "orders"
-    # What is added to the key of the target.
+    # The suffix that is added to the key of the target.
     suffix: str = ""
     retries: int = RETRIES
     # With DEDUP: a SEND whose reply was lost is asked again, perhaps after its message was acked.
@@ -28,7 +28,7 @@ class Workload:
     # The functions of the processes that send and of those that fetch.
     produce: Callable = produce
     consume: Callable = consume
-    # Those of the options that the checker needs to know.
+    # The options that the checker needs to know.
     breaker: Breaker | None = None
     concurrency: dict = field(default_factory=dict)
 
@@ -41,7 +41,7 @@ class Workload:
         return self.queues(key)
 
     def watchers(self) -> list:
-        """The functions of the processes that look on, by the ends of the names of their journals."""
+        """The functions of the processes that observe, by the ends of the names of their journals."""
         return [("watch", watch)] if self.breaker else []
 
     def judge(self, target) -> tuple:
@@ -64,7 +64,7 @@ class Workload:
 
 ORDERS = Workload()
 
-# Partners that fail a lot, each a group with a breaker; half of them are called by three at a time.
+# Partners that fail a lot, each a group with a breaker; half of them are called by three consumers at once.
 PARTNERS = Workload(
     name="partners",
     suffix=":partners",

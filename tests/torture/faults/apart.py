@@ -12,7 +12,7 @@ from tests.torture.preload import WallClock
 from tests.torture.target import Rigged, wait_link
 
 SECOND = 1_000
-# How far the clock of the next primary may be from the right time.
+# The differences of the next primary's clock from the right time.
 APART = (0, 2 * SECOND, 40 * SECOND, 600 * SECOND, 3 * 86_400 * SECOND)
 
 
@@ -40,7 +40,7 @@ class ClocksApart(Promotion):
 
     def inject(self) -> None:
         old, new = self.walls[self.first], self.walls[self.second]
-        # On a replica it moves nothing.
+        # On a replica the step moves no queue.
         new.step(self.rng.choice(APART) * self.rng.choice((1, -1)) - new.offset)
         apart = new.offset - old.offset
         begin = clock()
@@ -61,7 +61,7 @@ class ClocksApart(Promotion):
         wait_link(self.first, self.second)
 
     def probe(self, apart: int) -> None:
-        """A queue that is made now has the time of its server, whatever the others came with."""
+        """A queue that is made now has the time of its server, regardless of the times with which the others came."""
         with self.first.wire() as w:
             begin = time.monotonic()
             key = f"{self.key}:probe:{self.injected}"

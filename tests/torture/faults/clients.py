@@ -9,7 +9,7 @@ from tests.torture.target import HEALING, Alone
 
 
 class ClientKill(Alone):
-    """Connections are cut, blocked ones too, some the moment they are served."""
+    """Connections are cut, blocked ones too, some of them when they are served."""
 
     pause = 0.3
 
@@ -48,7 +48,8 @@ class CutReplies(Alone):
 
     pause = 0.5
     lease = 60_000
-    # Whatever holds a message until its lease is over would take as long. Few replies come, so more is done with each.
+    # These ways hold a message until its lease is over, so they would take too long. Few replies come, so more is done
+    # with each.
     ways = {"crash": 0.0, "slow": 0.0, "forget": 0.0, "nack": 0.15, "silent": 0.15, "hand_on": 0.3, "note": 0.2}
 
     def open(self) -> None:
@@ -61,7 +62,7 @@ class CutReplies(Alone):
         return [self.proxy.port]
 
     def do(self) -> None:
-        """The proxy does it all the time."""
+        """The proxy cuts replies all the time."""
 
     def heal(self) -> None:
         self.proxy.stop()
@@ -74,7 +75,7 @@ class CutReplies(Alone):
 
 
 class LostReplies(Alone):
-    """The server does what it is asked, and the connection breaks before the reply."""
+    """The server does the command, and the connection breaks before the reply."""
 
     pause = 0.1
 

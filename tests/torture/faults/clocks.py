@@ -31,7 +31,7 @@ class ClockSteps(Alone):
         self.probe(ms)
 
     def probe(self, ms) -> None:
-        """A delay and a waiting consumer on a queue of their own: time must not stand still."""
+        """A delay and a waiting consumer on a separate queue: time must not stand still."""
         with self.server.wire() as w:
             begin = time.monotonic()
             w.ok("DQ.SEND", "probe", "x", "DELAY", 200)
@@ -43,7 +43,7 @@ class ClockSteps(Alone):
             self.differences.append(f"a delay of 200 ms took {took:.0f} ms after a step of {ms} ms")
 
     def finish(self) -> None:
-        """A restart knows the wall clock only, which is not what this fault is about."""
+        """After a restart the server only has the wall clock, which is not the subject of this fault."""
         self.wall.step(-self.wall.offset)
         self.listen(self.server)
 

@@ -1,4 +1,4 @@
-"""A thousand queues with something to do in one moment, and a server that is killed meanwhile."""
+"""A thousand queues with due events in one moment, and a server that is killed meanwhile."""
 
 import threading
 import time
@@ -16,8 +16,8 @@ DELAY = 150
 class ManyQueues(Kill9):
     """Beside the usual queues: a message in each of a thousand, all due together, while the server is killed.
 
-    Each message of a round is acked once: by the consumer that was told so, or, where the kill took the
-    answer, perhaps before it. None is lost, and none is delivered again after an ack that was answered.
+    Each message of a round is acked once: by the consumer that was told so, or, where the kill took the answer, perhaps
+    before it. No message is lost, and none is delivered again after an answered ack.
     """
 
     pause = 2.0
@@ -57,7 +57,7 @@ class ManyQueues(Kill9):
         self.extra_operations += 3 * QUEUES
 
     def consume(self, keys) -> None:
-        """Takes and acks what its queues have, over a connection that breaks with the server."""
+        """Takes and acks the messages of its queues, over a connection that breaks with the server."""
         link = Link([self.server.port])
         while not self.over.is_set():
             try:

@@ -16,9 +16,9 @@ from tests.torture.target import Alone, Rigged
 
 
 class PowerLoss(Alone):
-    """The machine dies: what was written and not synced is gone, wholly or from some byte on."""
+    """The machine dies: writes that were not synced are gone, wholly or from some byte on."""
 
-    # How far back, in ms, a failure may reach.
+    # The time that a failure may reach back, in ms.
     reach = 0.0
 
     def make(self) -> Rigged:
@@ -47,7 +47,7 @@ class PowerLoss(Alone):
 
 
 class PowerAlways(PowerLoss):
-    """appendfsync always: nothing that was answered is lost."""
+    """appendfsync always: no answered command is lost."""
 
 
 class PowerEverysec(PowerLoss):
@@ -59,7 +59,7 @@ class PowerEverysec(PowerLoss):
 
 
 class PowerNo(PowerLoss):
-    """appendfsync no: any end of the log may be lost, and nothing but an end."""
+    """appendfsync no: any end of the log may be lost, but nothing before it."""
 
     pause = 2.5
     conf = {"appendonly": "yes", "appendfsync": "no"}
@@ -67,7 +67,7 @@ class PowerNo(PowerLoss):
 
 
 class DiskFull(Alone):
-    """The log's disk is full: changes are refused, and all goes on when there is room again."""
+    """The log's disk is full: changes are refused, and all work continues when there is room again."""
 
     pause = 1.5
     conf = {"appendonly": "yes", "appendfsync": "everysec"}
@@ -119,7 +119,7 @@ def _ignore_file_limit() -> None:
 
 
 def _mount(folder: Path) -> bool:
-    """A small disk of its own, where this process may mount one."""
+    """A separate small disk, where this process may mount one."""
     command = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", folder]
     return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
@@ -140,7 +140,7 @@ def _limit(pid: int, size: int) -> None:
 
 
 class MaxMemory(Alone):
-    """Memory is full under noeviction: what adds is refused, what drains goes on."""
+    """Memory is full under noeviction: commands that add are refused, and those that drain continue."""
 
     def inject(self) -> None:
         with self.server.wire() as w:

@@ -43,7 +43,7 @@ class OverNodes(Target):
         self.set_partitions(self.partitions)
 
     def set_partitions(self, partitions: int, before: int = 0) -> None:
-        """Makes the queues, then tells the producers."""
+        """Makes the queues, then informs the producers."""
         self.family = Family(self.key, partitions, self.client, grown_from=before or None)
         self.family.ensure(retries=RETRIES, retain=FAR, retain_count=0, dedup=FAR, backoff=("FIXED", 20))
         told = self.journals / "partitions.new"
@@ -70,7 +70,7 @@ class OverNodes(Target):
 
 
 class Resharded(OverNodes):
-    """redis-cli moves slots with their queues from one node to another; the engine does, where it can by itself."""
+    """redis-cli moves slots with their queues from one node to another; or the engine itself does it, if it can."""
 
     pause = 1.0
     slots = 150
@@ -102,7 +102,7 @@ class Resharded(OverNodes):
 
 
 class NodeAdded(OverNodes):
-    """A node comes, and gets slots from all others. Consumers must wait at it within a second."""
+    """A node is added, and gets slots from all others. Consumers must wait at it within a second."""
 
     pause = 2.0
     slots = 150
@@ -119,7 +119,9 @@ class NodeAdded(OverNodes):
 
 
 class Killed(OverNodes):
-    """A primary dies, and the cluster elects its replica. What that had not got yet is lost, as Redis says."""
+    """A primary dies, and the cluster elects its replica. Writes that the replica had not got yet are lost, as Redis
+    documents.
+    """
 
     pause = 3.0
     replicas = 3

@@ -1,4 +1,4 @@
-"""The faults of other rows, done to jobs: DEADTO, the event stream, children, signals, reruns and named limits."""
+"""The faults of other rows, with jobs: DEADTO, the event stream, children, signals, reruns and named limits."""
 
 from tests.harness.job_traffic import JobTraffic
 from tests.torture.faults import cluster, disk, process, replicas, tail
@@ -6,13 +6,13 @@ from tests.torture.jobs import JOBS
 
 
 class Kill9(process.Kill9):
-    """SIGKILL under appendfsync always. Nothing that was answered is lost, and the log gives the same stream."""
+    """SIGKILL under appendfsync always. No answered command is lost, and the log gives the same stream."""
 
     workloads = (JOBS,)
 
 
 class Power(disk.PowerEverysec):
-    """Power loss. What is lost of a job is lost of the stream, of its parent and of its letter, too."""
+    """Power loss. Lost changes of a job are lost in the stream, at its parent and in its letter, too."""
 
     workloads = (JOBS,)
 
@@ -47,13 +47,15 @@ class Failover(replicas.Failover):
 
 
 class MaxMemory(disk.MaxMemory):
-    """Memory is full. What takes no message adds to the stream all the same, because that is bounded."""
+    """Memory is full. Commands without a message still add to the stream, because it is bounded."""
 
     workloads = (JOBS,)
 
 
 class Promotion(replicas.Promotion):
-    """The primary dies, and its replica goes on with the part of the stream, parents and dead letters that has arrived."""
+    """The primary dies, and its replica continues with the part of the stream, parents and dead letters that has
+    arrived.
+    """
 
     workloads = (JOBS,)
 

@@ -9,16 +9,16 @@ from tests.torture.target import Alone
 
 
 class Nothing(Alone):
-    """No fault: what the checker says of a quiet run."""
+    """No fault: the checker on a quiet run."""
 
     pause = 0.5
 
     def do(self) -> None:
-        """Nothing is done, so everything has to come in time."""
+        """There is no fault, so all messages have to come in time."""
 
 
 class Kill9(Alone):
-    """The process dies; the kernel keeps what it had written."""
+    """The process dies; the kernel keeps its writes."""
 
     def inject(self) -> None:
         if self.rng.random() < 0.5:
@@ -32,7 +32,7 @@ class Kill9(Alone):
 
 
 class Kill9Everysec(Alone):
-    """The same: what was answered had been handed to the kernel, synced or not."""
+    """The process dies, but answered commands are not lost: they had been handed to the kernel, synced or not."""
 
     conf = {"appendonly": "yes", "appendfsync": "everysec"}
 
@@ -41,7 +41,7 @@ class Kill9Everysec(Alone):
 
 
 class Sigstop(Alone):
-    """The process stands still for longer than leases last. Who was in time all along must not notice."""
+    """The process stands still for longer than leases last. Clients that were in time must not notice."""
 
     def inject(self) -> None:
         self.server.pause()
@@ -55,7 +55,7 @@ class Sigstop(Alone):
 
 
 class Bgsave(Alone):
-    """Snapshots under load; what one holds is what was there when it began."""
+    """Snapshots under load; the content of a snapshot is the state at its beginning."""
 
     conf = {"appendonly": "no"}
 
@@ -69,7 +69,7 @@ class Bgsave(Alone):
         self.differ("the snapshot", frozen, self.loaded())
 
     def loaded(self) -> bytes:
-        """The digest of the snapshot in a server of its own, whose time does not go on."""
+        """The digest of the snapshot in another server, whose time does not move."""
         twin = Server(replicaof="127.0.0.1 1")
         try:
             shutil.copy(self.server.dir / "dump.rdb", twin.dir / "dump.rdb")
@@ -100,7 +100,7 @@ class Rewrite(Alone):
 
 
 class RewriteNoPreamble(Rewrite):
-    """The same, where the new log consists of commands."""
+    """The log is written anew as commands under load, then the process dies."""
 
     conf = Alone.conf | {"aof-use-rdb-preamble": "no"}
 

@@ -7,17 +7,19 @@ from tests.harness.wire import Error
 from tests.torture.faults.replicas import Replicated
 from tests.torture.target import Alone, wait_link
 
-# The server looks at its own state so often, in ms: until then it may deliver what it should not.
+# The interval in which the server checks its own state, in ms: until then it may deliver messages that it should not.
 NOTICED = 100
 
 
-# Number of messages in a queue of its own that fall due every APART ms, each awaited by a consumer.
+# Number of messages in a separate queue that fall due every APART ms, each awaited by a consumer.
 PROBES = 60
 APART = 100
 
 
 class Refusing:
-    """What both have in common: from when the server refuses a write until it is told to heal, nothing is delivered."""
+    """The property that both have in common: from when the server refuses a write until it is told to heal, nothing
+    is delivered.
+    """
 
     def probe(self, server) -> list:
         """Consumers that wait for messages which fall due before, while and after the server refuses writes."""
@@ -52,7 +54,7 @@ class Refusing:
         self.quiet.append((begin, now_ms() - 1))
 
     def served(self, wires: list) -> None:
-        """Everybody gets a message now that writes are accepted again."""
+        """All consumers get a message now that writes are accepted again."""
         for wire in wires:
             if not wire.recv():
                 self.differences.append("a consumer got nothing")
@@ -60,7 +62,7 @@ class Refusing:
 
 
 class NoReplicas(Refusing, Replicated):
-    """The only replica stands still, and the primary takes no writes without one that is near."""
+    """The only replica stands still, and the primary refuses writes without a replica that follows closely."""
 
     pause = 2.0
 
@@ -85,14 +87,14 @@ class NoReplicas(Refusing, Replicated):
 
 
 class FailedSave(Refusing, Alone):
-    """A snapshot cannot be written, and the server takes no writes until one can be."""
+    """A snapshot cannot be written, and the server refuses writes until one can be."""
 
     pause = 1.5
     conf = Alone.conf | {"save": "3600 1000000"}
 
     def inject(self) -> None:
         wires, client = self.probe(self.server), self.server.client()
-        # A file cannot take the place of a folder that is not empty.
+        # A file cannot replace a folder that is not empty.
         snapshot = self.server.dir / client.config_get("dbfilename")["dbfilename"]
         snapshot.unlink(missing_ok=True)
         snapshot.mkdir()

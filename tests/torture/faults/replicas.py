@@ -30,7 +30,7 @@ class Replicated(Target):
         self.reach_replica()
 
     def reach_replica(self) -> None:
-        """Until the replica gets what the primary does: after a full resync that takes a second more."""
+        """Waits until the replica follows the primary: after a full resync that takes a second more."""
         with self.first.wire() as w:
             self.mark(w)
             if w.ok("WAIT", 1, 10_000) != 1:
@@ -38,13 +38,15 @@ class Replicated(Target):
                 raise AssertionError(f"the replica does not get anything: {links}")
 
     def come_back(self) -> None:
-        """The dead server starts as a replica of the other: told before it starts, or there would be two primaries."""
+        """The dead server starts as a replica of the other: this is set before it starts, because otherwise there
+        would be two primaries.
+        """
         with open(self.second.dir / "redis.conf", "a") as conf:
             conf.write(f"\nreplicaof 127.0.0.1 {self.first.port}\n")
         self.second.start()
 
     def compare(self) -> None:
-        """At one moment of the traffic the replica holds what its primary holds."""
+        """At one moment of the traffic the replica has the same state as its primary."""
         frozen = self.freeze(self.first)
         wait_link(self.first, self.second)
         self.differ("primary and replica", frozen, self.digest(self.second))
@@ -62,7 +64,7 @@ class Replicated(Target):
 
 
 class PartialResync(Replicated):
-    """The link to the replica breaks and goes on where it was."""
+    """The link to the replica breaks and continues where it was."""
 
     def inject(self) -> None:
         with self.first.wire() as w:
@@ -79,7 +81,7 @@ class PartialResync(Replicated):
 
 
 class FullResync(Replicated):
-    """The replica gets everything anew, from memory and through a file, and now and then is cut off meanwhile."""
+    """The replica is fully synced again, from memory and through a file, and is sometimes cut off meanwhile."""
 
     pause = 1.5
 
@@ -117,7 +119,9 @@ class Failover(Replicated):
 
 
 class Promotion(Replicated):
-    """The primary dies; its replica goes on with the live leases. What it had not got yet is lost, as Redis says."""
+    """The primary dies; its replica continues with the live leases. Writes that the replica had not got yet are
+    lost, as Redis documents.
+    """
 
     pause = 2.0
     # Replication runs milliseconds behind; on a busy machine more.
@@ -135,7 +139,7 @@ class Promotion(Replicated):
         wait_link(self.first, self.second)
 
 
-# How long a primary must be silent before Sentinel fails over by itself, in ms: longer than a busy machine makes it.
+# How long a primary must be silent before Sentinel fails over, in ms: longer than a busy machine makes it.
 DOWN_AFTER = 2_000
 
 
@@ -161,7 +165,7 @@ class Sentinel(Rigged):
 
 
 class SentinelFailover(Replicated):
-    """The primary dies or stands still, and Sentinel makes the replica the new one, all by itself."""
+    """The primary dies or stands still, and Sentinel makes the replica the new one on its own."""
 
     pause = 2.0
 
@@ -186,7 +190,7 @@ class SentinelFailover(Replicated):
         wait_for(lambda: _role(self.second) == "master", 40, "Sentinel's failover")
         self.first, self.second = self.second, self.first
         if frozen:
-            # It goes on as a primary and takes what clients send it until Sentinel reaches it.
+            # The old primary goes on and takes the commands that clients send it until Sentinel reaches it.
             self.second.resume()
             wait_for(lambda: _role(self.second) == "slave", 60, "Sentinel to demote the old primary")
             self.lose(begin - Promotion.reach, clock(), split=True)
@@ -201,7 +205,7 @@ class SentinelFailover(Replicated):
 
 
 def _role(server):
-    """The role; None where Sentinel has just cut all connections, as it does when it changes one."""
+    """The role, or None if Sentinel has just cut all connections, as it does when it changes one."""
     try:
         return Pair.role(server)
     except OSError:

@@ -11,7 +11,7 @@ from tests.harness.server import Server
 from tests.harness.traffic import Traffic
 from tests.torture.target import Alone
 
-# Every so many cuts the server goes on and dies once more: what came after the first restart must be there.
+# After this many cuts the server continues and dies once more: the writes after the first restart must exist.
 AGAIN = 8
 
 
@@ -23,18 +23,18 @@ class TornTail(Alone):
     """
 
     pause = 1.0
-    # Operations in the log that is cut, and the keys that they change.
+    # Number of operations in the log that is cut, and the keys that they change.
     length = 120
     cut_keys: tuple = ("q",)
 
     def open(self) -> None:
         super().open()
         self.prepare()
-        # From the end on, every place in every record, and the state up to it.
+        # From the end on, every byte position in every record, and the state up to it.
         self.cuts = ((size, held) for begin, end, held in self.records[::-1] for size in range(end - 1, begin - 1, -1))
 
     def prepare(self) -> None:
-        """A log, and what it holds up to each of its records."""
+        """A log, and the state up to each of its records."""
         source = Server(**self.conf).start()
         try:
             client = source.client()
@@ -44,7 +44,7 @@ class TornTail(Alone):
             for _ in range(self.length):
                 begin, count, held = log.stat().st_size, len(commands(source)), self.held(client)
                 traffic.run(1)
-                # Where a step wrote several records, nobody knows the state between them.
+                # If a step wrote several records, nobody knows the state between them.
                 if len(commands(source)) == count + 1:
                     self.records.append((begin, log.stat().st_size, held))
             self.folder = self.server.dir / "torn"
@@ -54,16 +54,16 @@ class TornTail(Alone):
             source.close()
 
     def traffic(self, client, seed) -> Traffic:
-        """What writes the log."""
+        """The commands that write the log."""
         options = ("CLOCK", "MANUAL", "BREAKER", 2, "PER", 500, "OPEN", 100, "MAX", 300)
         return Traffic(client, "q", seed, *options, linked=True)
 
     def held(self, client) -> bytes:
-        """What the log holds."""
+        """The state that the log holds."""
         return b"".join(digest(client, key) for key in self.cut_keys)
 
     def inject(self) -> None:
-        """As many cuts as fit into the time between two faults, then a tear under load."""
+        """Makes as many cuts as fit into the time between two faults, then a tear under load."""
         deadline = time.monotonic() + self.pause * 2
         twin = Server(**self.conf)
         try:
@@ -74,7 +74,7 @@ class TornTail(Alone):
         self.server.kill9()
         [log] = increments(self.server)
         os.truncate(log, max(0, log.stat().st_size - self.rng.randrange(1, 300)))
-        # Only what the bytes held, but that can be old where nothing came after it.
+        # Only the records in these bytes are lost, but they can be old if no record came after them.
         self.lose(float("-inf"), clock())
         self.server.start()
 

@@ -1,4 +1,5 @@
-"""What a server can lose of what it has confirmed: by its settings, and by how the client had it confirmed.
+"""The losses of a server among the writes that it has confirmed: by its settings, and by how the client had them
+confirmed.
 
 Each row is one set of servers, one fault and one way to confirm. In each round clients send and ack; then the fault
 comes; then everything that is left is compared with what had been confirmed (run.py). A send is lost if it was

@@ -1,4 +1,4 @@
-"""python -m tests.torture.losses --faults 500: what each setting loses, one table."""
+"""python -m tests.torture.losses --faults 500: a table of the losses of each setting."""
 
 import argparse
 import sys

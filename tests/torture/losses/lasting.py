@@ -12,11 +12,12 @@ from dqueue.asyncio import Queue, connect
 from tests.torture.losses.books import Books
 from tests.torture.losses.traffic import ACKED, Pace
 
-# For how long (ms) a client repeats what is not confirmed: longer than any fault takes.
+# A client repeats an unconfirmed command for this long (ms): longer than any fault takes.
 PATIENCE = 30_000
-# An id stays taken for so long (ms), or a send that is repeated when others have acked its message would add it anew.
+# An id stays taken for this long (ms). Otherwise a send that is repeated after the ack of its message would add it
+# again.
 DEDUP = 3_600_000
-# A client that cannot do anything waits so long before it tries something else, in seconds.
+# A client that cannot proceed waits for this long before its next try, in seconds.
 PAUSE = 0.05
 
 
@@ -37,7 +38,7 @@ class Lasting:
         return self
 
     def end(self) -> Books:
-        """Lets each finish what it is about, with the server that there is now."""
+        """Lets each client finish its command with the present server."""
         self._stopped = True
         self._thread.join(2 * PATIENCE / 1000)
         assert not self._thread.is_alive(), "a client does not end"

@@ -1,11 +1,11 @@
-"""A line between two machines, which takes its time and can fail."""
+"""A network link between two machines, which has a delay and can fail."""
 
 import asyncio
 import threading
 
 
 class Link:
-    """Passes on what comes to its port, `delay` seconds later. What is under way when it is cut reaches nobody.
+    """Passes on the data of its port, `delay` seconds later. Data on its way at the cut is lost.
 
     It has a thread of its own. `aim` says to whom connections are passed from then on.
     """
@@ -23,11 +23,11 @@ class Link:
         self.target, self.silent = port, False
 
     def hush(self) -> None:
-        """From now on nothing comes through any more. Both ends keep their connections and hear nothing."""
+        """From now on no data is passed on. Both ends keep their connections and receive no data."""
         self.silent = True
 
     def cut(self) -> None:
-        """Breaks all connections, with what is under way. New ones are refused until it is aimed again."""
+        """Breaks all connections, with the data that is on its way. New ones are refused until it is aimed again."""
         self.target = None
         self._do(self._abort())
 
@@ -46,7 +46,7 @@ class Link:
     async def _end(self) -> None:
         self._server.close()
         await self._abort()
-        # Each ends because its connection is broken.
+        # Each task ends because its connection is broken.
         if others := asyncio.all_tasks() - {asyncio.current_task()}:
             await asyncio.wait(others, timeout=5)
 
@@ -68,7 +68,7 @@ class Link:
         self._open -= ends
 
     async def _pass(self, source, sink) -> None:
-        """One direction: a task of its own gives out what has come, each part when it is due."""
+        """One direction: a separate task passes on the data, each part when it is due."""
         under_way: asyncio.Queue = asyncio.Queue()
         giving = asyncio.ensure_future(self._give(under_way, sink))
         try:

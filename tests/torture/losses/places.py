@@ -1,4 +1,4 @@
-"""The servers of a row, and what befalls them."""
+"""The servers of a row, and their faults."""
 
 import random
 import time
@@ -9,16 +9,18 @@ from tests.torture.losses.link import Link
 from tests.torture.preload import Power
 from tests.torture.target import Rigged, wait_link
 
-# Of power failures, every other one comes while a sync is under way: then the most is not yet on the disk.
+# Every other power failure comes during a sync: then the most data is not yet on the disk.
 DURING_A_SYNC = 0.5
-# How long data takes from the primary to its replica, in seconds: as between two buildings of one city.
+# The delay of data from the primary to its replica, in seconds: as between two buildings of one city.
 AWAY = 0.002
 # How long the primary lives on, cut off from its replica, before that is promoted: in seconds.
 APART = (1.5, 4.0)
 
 
 class Member(Rigged):
-    """A server that is told at each start whose replica it is, and whose files know what has been synced."""
+    """A server that learns at each start of which server it is a replica, and with files that record the synced
+    bytes.
+    """
 
     def __init__(self, power: Power, **conf):
         super().__init__(env=power.env, auto_aof_rewrite_percentage=0, aof_load_truncated="yes", **conf)
@@ -35,7 +37,7 @@ class Member(Rigged):
         return super().start(timeout)
 
     def lose_power(self, rng: random.Random) -> None:
-        """It is dead, and so is what its disk had not got."""
+        """The server is dead, and the data is lost that its disk had not got."""
         if self.alive():
             self.kill9()
         self.power.fail(self.dir, rng)
@@ -47,7 +49,7 @@ class Member(Rigged):
             info = self.info("persistence")
             return info["aof_rewrite_in_progress"] == info["aof_rewrite_scheduled"] == "0"
 
-        # A replica that has got everything anew writes its log anew by itself.
+        # A replica rewrites its log on its own after a full resync.
         wait_for(done, 60, "the end of another rewriting of the log")
         with self.wire() as wire:
             wire.ok("BGREWRITEAOF")
@@ -73,7 +75,7 @@ class Place:
 
     @property
     def port(self) -> int:
-        """Where clients that live on through a fault find the primary."""
+        """The address at which clients that live on through a fault find the primary."""
         return self.front.port if self.link else self.primary.port
 
     @property
@@ -91,12 +93,12 @@ class Place:
         raise NotImplementedError
 
     def recover(self) -> None:
-        """The server that goes on serves, with what it has."""
+        """The remaining server serves clients, with the data that it has."""
         self.primary.start()
         self.front.aim(self.primary.port)
 
     def repair(self) -> None:
-        """Afterwards each server runs, and follows the one that serves. Does nothing where that is so already."""
+        """Afterwards each server runs, and follows the serving one. Does nothing where that is so already."""
 
     def follow(self) -> None:
         """The second server becomes a replica of the first, over the link."""
@@ -107,7 +109,9 @@ class Place:
         self.hear()
 
     def hear(self) -> None:
-        """Until the primary counts its replica, with and without a sync: after a resync that takes a second more."""
+        """Waits until the primary counts its replica, with and without a sync: after a resync that takes a second
+        more.
+        """
         if "min-replicas-to-write" in self.primary.conf:
             wait_for(lambda: self.primary.info("replication")["min_slaves_good_slaves"] != "0", 10, "a good replica")
         with self.primary.wire() as wire:
@@ -123,7 +127,7 @@ class Place:
 
 
 class Killed(Place):
-    """The process dies; the kernel keeps what it had written."""
+    """The process dies; the kernel keeps its writes."""
 
     def strike(self) -> float:
         struck = time.monotonic()
@@ -133,7 +137,7 @@ class Killed(Place):
 
 
 class PowerGone(Place):
-    """The machine dies, and with it what was not synced."""
+    """The machine dies, and with it all unsynced data."""
 
     def strike(self) -> float:
         if self.rng.random() < DURING_A_SYNC and self.syncs():
@@ -150,7 +154,7 @@ class PowerGone(Place):
 
 
 class Promoted(Place):
-    """The machine of the primary is gone, with what was under way to the replica, which is promoted."""
+    """The machine of the primary is gone, with the data on its way to the replica, which is promoted."""
 
     servers = 2
 

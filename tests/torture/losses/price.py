@@ -1,4 +1,4 @@
-"""What a confirmed send costs, without any fault: alone, and with fifty clients at a time."""
+"""The cost of a confirmed send, without any fault: alone, and with fifty clients at a time."""
 
 import asyncio
 import statistics
@@ -15,7 +15,7 @@ from tests.torture.losses.rows import Row
 from tests.torture.losses.traffic import Confirm
 
 CLIENTS = 50
-# So long each of the two figures is measured, in seconds.
+# The time for which each of the two figures is measured, in seconds.
 SPAN = 3.0
 
 
@@ -47,7 +47,7 @@ def price(row: Row) -> Price:
 
 
 async def sends(port: int, durable: Durable, clients: int) -> list:
-    """How long each send took, by so many clients of the Python package at the same time."""
+    """The time of each send, by a number of clients of the Python package at the same time."""
     client, took, end = connect(f"redis://127.0.0.1:{port}"), [], time.monotonic() + SPAN
     queue = Queue(client, "price", durable=durable)
 
@@ -65,7 +65,7 @@ async def sends(port: int, durable: Durable, clients: int) -> list:
 
 
 def turns(wires: list, confirm: Confirm) -> list:
-    """How long each turn took, in which every client sends one message and waits until it is confirmed."""
+    """The time of each turn, in which every client sends one message and waits until it is confirmed."""
     commands = [["DQ.SEND", "price", b"payload"], *([confirm.words] if confirm.words else ())]
     took, end = [], time.monotonic() + SPAN
     while not took or time.monotonic() < end:

@@ -29,7 +29,7 @@ from tests.torture.losses.traffic import (
 
 @dataclass(frozen=True)
 class Row:
-    """Servers with these settings, and what befalls them while clients have their commands confirmed like this."""
+    """Servers with these settings, and a fault while clients wait for this confirmation of their commands."""
 
     name: str
     place: type[Place]
@@ -38,9 +38,9 @@ class Row:
     confirm: Confirm = REPLY
     conf: dict = field(default_factory=dict)
     durable: Durable | None = None
-    """Clients of the Python package with this option, in place of `confirm`."""
+    """Clients of the Python package with this option, instead of `confirm`."""
     loses: bool = False
-    """Whether it may lose what it has confirmed. If not, a loss is a failure."""
+    """Whether it may lose confirmed writes. If not, a loss is a failure."""
 
     @property
     def settings(self) -> dict:
@@ -48,10 +48,10 @@ class Row:
 
 
 NO_LOG = {"appendonly": "no"}
-# A replica that has not been heard of for more than a second does not count.
+# A replica that has not answered for more than a second does not count.
 NEAR = {"min-replicas-to-write": "1", "min-replicas-max-lag": "1"}
 
-# A primary that is cut off has its clients look elsewhere after a second.
+# A primary that is cut off makes its clients try other servers after a second.
 IN_MEMORY = Durable(replicas=1, in_memory=True, timeout=1_000)
 
 ROWS = [

@@ -1,4 +1,4 @@
-"""One row: work, a fault, what is left, and so on."""
+"""One row: work, a fault, a check of the remaining messages, and so on."""
 
 import math
 import multiprocessing
@@ -11,7 +11,7 @@ from tests.torture.losses.lasting import Lasting
 from tests.torture.losses.rows import Row
 from tests.torture.losses.traffic import Clients
 
-# The log is written anew after every so many faults.
+# The log is written anew after this number of faults.
 REWRITE_EVERY = 20
 
 
@@ -59,7 +59,7 @@ class Run:
 
 
 def run(row: Row, faults: int, sends: int = 0, seconds: float = math.inf, seed: int = 1, lanes: int = 1) -> Outcome:
-    """Does so many faults to this row, or more until so many sends were confirmed, or fewer if the seconds are over.
+    """Makes a number of faults for this row, or more until enough sends were confirmed, or fewer if the time is over.
 
     A round mostly waits. `lanes` sets of servers, each with a process and clients of its own, share the faults.
     """
@@ -67,7 +67,7 @@ def run(row: Row, faults: int, sends: int = 0, seconds: float = math.inf, seed: 
     if lanes == 1:
         return _lane(*shares[0])
     whole = Outcome(row.name)
-    # Each begins as a new process, because this one may have threads.
+    # Each part begins as a new process, because this one may have threads.
     with multiprocessing.get_context("spawn").Pool(lanes) as pool:
         for outcome in pool.starmap(_lane, shares):
             whole.add(outcome)

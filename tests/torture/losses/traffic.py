@@ -1,4 +1,4 @@
-"""Clients that send and ack, and note what was confirmed."""
+"""Clients that send and ack, and note the confirmed ones."""
 
 import itertools
 import threading
@@ -9,22 +9,24 @@ from tests.harness.wire import Wire
 from tests.torture.losses.books import Books, failed
 
 CLIENTS = 4
-# A client acks one message for so many that it sends.
+# The number of messages that a client sends for each one that it acks.
 ACKED = 5
-# After an error reply, such as that of a server that has too few replicas.
+# The pause after an error reply, such as that of a server that has too few replicas.
 PAUSE = 0.05
-# So long a client may wait for replicas or for a sync, in ms.
+# The longest time that a client may wait for replicas or for a sync, in ms.
 PATIENCE = 1_000
 
 
 @dataclass(frozen=True)
 class Confirm:
-    """How a client has its commands confirmed: by a command at the end of its pipeline, or by their replies alone."""
+    """The way in which a client has its commands confirmed: by a command at the end of its pipeline, or by their
+    replies alone.
+    """
 
     name: str
     words: tuple = ()
     least: tuple = ()
-    """What the reply to that command must have at least."""
+    """The least that the reply to that command must contain."""
 
     def holds(self, reply) -> bool:
         counts = reply if isinstance(reply, list) else [reply]
@@ -35,19 +37,21 @@ REPLY = Confirm("reply")
 
 
 def wait(replicas: int) -> Confirm:
-    """The replicas have it in memory."""
+    """The replicas have the write in memory."""
     return Confirm(f"WAIT {replicas}", ("WAIT", replicas, PATIENCE), (replicas,))
 
 
 def waitaof(local: int, replicas: int) -> Confirm:
-    """It is synced to the disk of the server itself, and to those of `replicas` replicas."""
+    """The write is synced to the disk of the server itself, and to those of `replicas` replicas."""
     words = ("WAITAOF", local, replicas, 5 * PATIENCE)
     return Confirm(f"WAITAOF {local} {replicas}", words, (local, replicas))
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How long clients work before a fault, and how fast. Of durable clients, `tasks` work as fast as they can: see Lasting."""
+    """How long clients work before a fault, and how fast. For durable clients, `tasks` tasks work as fast as they
+    can: see Lasting.
+    """
 
     work: tuple
     """The shortest and the longest time, in seconds."""
@@ -58,17 +62,18 @@ class Pace:
     tasks: int = 40
 
 
-# What is at risk does not grow with time: many faults, with many sends in the moment before each.
+# The number of messages at risk does not grow with time: many faults, with many sends in the moment before each.
 QUICK = Pace((0.3, 0.6), batch=25, rate=5_000)
-# A second and more, since what a log that is synced once a second can lose grows for so long.
+# A second and more, because the possible loss of a log that is synced once a second grows for that long.
 SECONDS = Pace((1.2, 2.4), batch=25, rate=1_200)
-# A confirmation comes once in one to two seconds, so each is about many. Acks are those of what the one before has given.
+# A confirmation comes once in one to two seconds, so each confirms many messages. Acks are those of what the one before
+# has given.
 SYNCED = Pace((2.5, 4.5), batch=1_000, rate=4_000)
-# The same for durable clients.
+# The pace for durable clients.
 LASTING = Pace((2.0, 3.5), batch=50, rate=0, tasks=60)
-# And where confirmations come at once.
+# The pace for confirmations that come at once.
 STEADY = Pace((1.5, 3.0), batch=5, rate=0)
-# They go on for seconds after the work.
+# The faults go on for seconds after the work.
 LONG = Pace((0.3, 0.6), batch=10, rate=1_500)
 
 
@@ -88,7 +93,7 @@ class Clients:
         return self
 
     def end(self) -> Books:
-        """Ends them, after a fault that has broken their connections or has made their server silent."""
+        """Ends the clients, after a fault that has broken their connections or has made their server silent."""
         self._stopped.set()
         for thread in self._threads:
             thread.join(60)
@@ -107,13 +112,13 @@ class Clients:
                     taken = self._step(wire, ids, taken)
                     self._stopped.wait(max(0.0, begun + self.interval - time.monotonic()))
         except OSError:
-            # Its server is dead.
+            # The client's server is dead.
             pass
         except BaseException as error:
             self._broken.append(error)
 
     def _step(self, wire: Wire, ids: list, taken: list) -> list:
-        """Sends these, acks what was taken before, takes others. Returns those, as (id, receipt)."""
+        """Sends messages, acks those that were taken before, and takes others. Returns those, as (id, receipt)."""
         commands = [["DQ.SEND", self.key, id, "ID", id] for id in ids]
         if taken:
             commands.append(["DQ.ACK", self.key, *(receipt for _, receipt in taken)])

@@ -1,4 +1,5 @@
-"""Five stages, one after the other, under a thousand power failures: is an item ever in two of them, or in none?
+"""Five stages, one after the other, under a thousand power failures: the test checks whether an item is ever in two of
+them, or in none
 
 An item counts in its payload how often each stage has handled it. Between two stages it is handed on by
 DQ.ACKSEND, and beside that, in the same run, by MULTI/EXEC and by a Lua script over plain lists (pipelines.py). The

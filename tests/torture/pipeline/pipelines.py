@@ -1,4 +1,4 @@
-"""The same pipeline three times: with dq, and with plain lists by MULTI/EXEC and by Lua."""
+"""One pipeline in three forms: with dq, and with plain lists by MULTI/EXEC and by Lua."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from tests.harness.wire import Error, Wire
 
 STAGES = 5
-# Longer than any run: what is delivered stays so until it is handed on, whatever fails meanwhile.
+# The lease is longer than any run: a delivered message stays leased until it is handed on, regardless of failures.
 LEASE = 3_600_000
 FAR = 2**50
 
 
 @dataclass
 class Item:
-    """One item, as it stands in the pipeline: its number, and how often each stage has handled it."""
+    """One item, in the pipeline: its number, and how often each stage has handled it."""
 
     number: int
     counts: tuple = (0,) * STAGES
@@ -35,7 +35,7 @@ class Item:
 
 @dataclass
 class Found:
-    """An item that an inventory has found: in which stage (STAGES: after the last), and whether a batch holds it."""
+    """An item that an inventory has found: its stage (STAGES: after the last), and whether a batch holds it."""
 
     item: Item
     stage: int
@@ -43,7 +43,7 @@ class Found:
 
 
 def ok(reply):
-    """The reply; an error is one of the test itself."""
+    """Returns the reply. An error would be a mistake of the test itself."""
     assert not isinstance(reply, Error), reply
     return reply
 
@@ -57,7 +57,7 @@ class Dq:
 
     name = "dq: ACKSEND"
     module = True
-    # After so many failures the log is written anew.
+    # The log is rewritten after this number of failures.
     rewrite_every = 50
     held_every = 4
 
@@ -74,7 +74,7 @@ class Dq:
             ok(wire.call("DQ.CREATE", key, "LEASE", LEASE, "RETRIES", -1, "DEDUP", FAR))
 
     def restarted(self, wire: Wire, torn: bool) -> None:
-        """Ends the leases of what was handed on, where a torn log has undone that, now instead of in an hour.
+        """Ends the leases of messages whose handing on was undone by a torn log, now instead of in an hour.
 
         Not of what no worker has got yet: whoever asked for it will say the token again.
         """
@@ -95,7 +95,7 @@ class Dq:
         return self.workers[-1]
 
     def inventory(self, wire: Wire) -> list:
-        """Everything, at one moment."""
+        """All items, at one moment."""
         states = ("delayed", "ready", "blocked", "retry", "running", "held", "dead")
         asked = [(stage, state) for stage in range(STAGES + 1) for state in states]
         wire.send("MULTI")
@@ -112,7 +112,7 @@ class Dq:
         return found
 
     def collect(self, wire: Wire) -> list:
-        """Takes out what has passed the last stage."""
+        """Removes the items that have passed the last stage."""
         return [Item.of(body) for _, _, _, body in ok(wire.call("DQ.FETCH", self.keys[STAGES], "COUNT", 10_000, "NOACK"))]
 
     def order(self, number: int) -> int:
@@ -126,12 +126,12 @@ class Dq:
         return [f.item.number for f in last if f.held != (self.order(f.item.number) in open_batches)]
 
     def was_held(self, number: int) -> bool:
-        """Whether it is the item of its order that comes after the others."""
+        """Whether it is the item of its order that waits for the others."""
         return number % self.held_every == self.held_every - 1
 
 
 class DqProducer:
-    """Says again what had no answer: an id that is taken is not sent twice."""
+    """Repeats a command that had no answer: an id that is taken is not sent twice."""
 
     def __init__(self, pipeline: Dq):
         self.pipeline, self.number = pipeline, 0
@@ -149,7 +149,7 @@ class DqWorker:
 
     def __init__(self, pipeline: Dq, stage: int):
         self.pipeline, self.stage, self.token = pipeline, stage, 0
-        # What it works on: (item, receipt), and whether it has asked already to hand it on.
+        # The item it works on: (item, receipt), and whether it has asked already to hand it on.
         self.taken, self.asked = None, False
         self.handed_on = 0
 
@@ -178,7 +178,7 @@ class DqWorker:
         again, self.asked = self.asked, True
         pipeline, body = self.pipeline, item.handled(self.stage).body()
         reply = ok(wire.call("DQ.ACKSEND", pipeline.keys[self.stage], receipt, "NEXT", pipeline.keys[self.stage + 1], body))
-        # Of a receipt that had been asked for before nobody knows whether the first time was done.
+        # If a command about a receipt is a repetition, it is unknown whether the first one was done.
         if not isinstance(reply, list) and not again and (item.number, self.stage) not in pipeline.undone:
             complain("miscounted", item.number, f"its receipt in stage {self.stage} was stale")
         self.taken = None
@@ -186,7 +186,7 @@ class DqWorker:
 
 
 class Lists:
-    """Each stage is a list, and a second one of what is being worked on, as in the usual reliable queue.
+    """Each stage is a list, and a second list with the items that are being handled, as in the usual reliable queue.
 
     Taking an item is one command (LMOVE), which no log can tear. After a failure, before the workers are back,
     whoever starts them moves what had been worked on back to its stage.
@@ -200,7 +200,7 @@ class Lists:
         self.working = [f"{{pipeline}}:{n}:working" for n in range(STAGES)]
 
     def create(self, wire: Wire) -> None:
-        """Nothing to do: a list exists once it has an element."""
+        """No work is needed: a list exists once it has an element."""
 
     def restarted(self, wire: Wire, torn: bool) -> None:
         for waiting, working in zip(self.waiting, self.working):
@@ -214,7 +214,7 @@ class Lists:
         return ListWorker(self, stage)
 
     def inventory(self, wire: Wire) -> list:
-        """Everything, at one moment."""
+        """All items, at one moment."""
         lists = [*enumerate(self.waiting), *enumerate(self.working)]
         wire.send_many([["MULTI"], *(["LRANGE", key, 0, -1] for _, key in lists), ["EXEC"]])
         for _ in range(len(lists) + 1):
@@ -222,7 +222,7 @@ class Lists:
         return [Found(Item.of(body), stage) for (stage, _), bodies in zip(lists, ok(wire.recv())) for body in bodies]
 
     def collect(self, wire: Wire) -> list:
-        """Takes out what has passed the last stage."""
+        """Removes the items that have passed the last stage."""
         bodies = ok(wire.call("LPOP", self.waiting[STAGES], 10_000))
         return [Item.of(body) for body in bodies] if isinstance(bodies, list) else []
 
@@ -234,7 +234,7 @@ class Lists:
         return False
 
     def hand_on(self, wire: Wire, stage: int, before: bytes, after: bytes) -> None:
-        """Moves the item from what is worked on in this stage to the next one, changed."""
+        """Moves the item from those that are handled in this stage to the next stage, changed."""
         raise NotImplementedError
 
 
@@ -252,7 +252,8 @@ class Multi(Lists):
 
 
 class Rewritten(Multi):
-    """The same, and whoever starts the server again has the log written anew before anybody works with it.
+    """The pipeline with MULTI, but whoever starts the server again has the log written anew before anybody works with
+    it.
 
     So a transaction that was torn does not stay in the log, where it would take in what comes after it.
     """

@@ -1,4 +1,6 @@
-"""One pipeline on one server: work, a failure, what is left, and so on; then everything comes to its end."""
+"""One pipeline on one server: work, a failure, a check of the remaining items, and so on; then all items are
+finished.
+"""
 
 import os
 import random
@@ -15,9 +17,9 @@ from tests.torture.pipeline.pipelines import STAGES
 from tests.torture.preload import Power
 from tests.torture.target import Rigged
 
-# Where so many items are in the pipeline, the producer adds one only every PAUSE seconds.
+# If this many items are in the pipeline, the producer adds one only every PAUSE seconds.
 FILLED, PAUSE = 40, 0.005
-# After every so many power failures the log is torn once: at any byte of what was written since the last failure.
+# The log is torn once after this number of power failures: at any byte that was written since the last failure.
 TORN_EVERY = 4
 # Seconds of work between two failures, at most.
 WORK = 0.06
@@ -27,16 +29,18 @@ DRAINING = 60
 
 @dataclass
 class Outcome:
-    """What became of one pipeline. `wrong` names each item that was doubled, lost and so on, by what it was."""
+    """The outcome of one pipeline. `wrong` names each item that was doubled, lost and so on, by the kind of error.
+    `wrong` names each item that was doubled, lost and so on, by what it was.
+    """
 
     name: str
     failures: int = 0
     torn: int = 0
-    # Bytes of the logs that the failures have taken.
+    # Bytes of the logs that were lost in the failures.
     gone: int = 0
     handed_on: int = 0
     finished: int = 0
-    # How many of the finished ones a batch had held.
+    # The number of finished items that a batch had held.
     released: int = 0
     seconds: float = 0.0
     wrong: dict = field(default_factory=dict)
@@ -51,14 +55,14 @@ class Outcome:
 
 
 class Books:
-    """What must be in the pipeline, and what has come out of it."""
+    """The items that must be in the pipeline, and those that have come out of it."""
 
     def __init__(self, outcome: Outcome):
         self.outcome = outcome
         self.lock = threading.Lock()
         # Items that are surely in the log, and those that have come out.
         self.sure, self.out = set(), Counter()
-        # How many were there at the last count, so that the producer knows when to rest.
+        # The number of items at the last count, so that the producer knows when to pause.
         self.filled = 0
 
     def sent(self, number: int) -> None:
@@ -67,7 +71,7 @@ class Books:
             self.filled += 1
 
     def check(self, found: list, held_wrongly: list, torn: bool, stock: set) -> None:
-        """Holds an inventory against what must be there: after a torn log, what was there at the last inventory."""
+        """Compares an inventory with the items that must exist: after a torn log, those of the last inventory."""
         places = Counter(f.item.number for f in found)
         complain = self.outcome.complain
         for number, count in places.items():
@@ -135,7 +139,8 @@ class Run:
         return Wire(self.server.port, protocol=2, timeout=30)
 
     def start(self) -> None:
-        # What the server has logged in earlier lives is read once. A torn transaction makes it complain, and go on.
+        # The lines that the server has logged in earlier lives are read once. A torn transaction makes it complain, and
+        # go on.
         if self.server.log_path.exists():
             if self.pipeline.module:
                 assert_clean(self.server.log())
@@ -143,7 +148,7 @@ class Run:
         self.server.start()
 
     def round(self, torn: bool) -> None:
-        """Work, a failure, and what is left of it."""
+        """Work, a failure, and a check of the remaining items."""
         threads = self.at_work()
         time.sleep(self.rng.random() * WORK)
         if torn:
@@ -213,7 +218,7 @@ class Run:
         return [path for path in (self.server.dir / "appendonlydir").iterdir() if path.suffix == ".aof"]
 
     def tear(self) -> None:
-        """The end of the log is gone, from any byte on of what was written since the last start."""
+        """The end of the log is lost, from any byte on that was written since the last start."""
         for path in self.log_files():
             size = path.stat().st_size
             left = self.rng.randint(self.marks.get(path, 0), size)
@@ -230,7 +235,7 @@ class Run:
         wait_for(done, 60, "the rewriting of the log")
 
     def drain(self) -> None:
-        """No more failures: everything that is in the pipeline comes out of it."""
+        """No more failures: all items of the pipeline are finished."""
         threads = self.at_work(producing=False)
         with self.wire() as wire:
             deadline = time.monotonic() + DRAINING
@@ -246,6 +251,6 @@ class Run:
 
 
 def run(pipeline, failures: int, seed: int) -> Outcome:
-    """Does so many power failures, and a torn log after every TORN_EVERY of them, to this pipeline."""
+    """Makes a number of power failures, and a torn log after every TORN_EVERY of them, for this pipeline."""
     with tempfile.TemporaryDirectory(prefix="dq-pipeline-") as folder:
         return Run(pipeline, seed, Path(folder)).run(failures)

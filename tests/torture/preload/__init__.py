@@ -9,10 +9,10 @@ from pathlib import Path
 from tests.harness.compiled import compiled
 
 _SOURCES = Path(__file__).parent
-# Inode and synced length of so many files; see power.c.
+# Inode and synced length of a number of files; see power.c.
 _SLOTS = 1024
 _SLOT = struct.Struct("=QQ")
-# After the slots: whether syncs are to stand still, and whether one does.
+# After the slots: whether syncs are to hang, and whether one does.
 _FAILURE = struct.Struct("=QQ")
 _FAILURE_AT = _SLOTS * _SLOT.size
 
@@ -23,7 +23,7 @@ def library(name: str) -> Path:
 
 
 class Power:
-    """What of a server's files has been synced, and the failure that takes the rest."""
+    """The bytes of a server's files that have been synced, and the failure that takes the rest."""
 
     def __init__(self, table: Path):
         self.table = table
@@ -31,7 +31,7 @@ class Power:
         self.env = {"LD_PRELOAD": str(library("power")), "POWER_TABLE": str(table)}
 
     def approach(self) -> None:
-        """From now on no sync of the server comes to its end: the power fails while one is under way."""
+        """From now on no sync of the server ends: the power fails during one."""
         with open(self.table, "r+b") as file:
             file.seek(_FAILURE_AT)
             file.write(_FAILURE.pack(1, 0))
@@ -58,7 +58,7 @@ class Power:
             if left < size:
                 os.truncate(path, left)
                 gone += size - left
-            # What has outlived one failure outlives the next.
+            # Bytes that have outlived one failure outlive the next.
             synced[path.stat().st_ino] = left
         for at in range(0, _FAILURE_AT, _SLOT.size):
             inode, _ = _SLOT.unpack_from(table, at)
@@ -69,7 +69,7 @@ class Power:
 
 
 class WallClock:
-    """The wall clock of one server; what it is ahead of the machine's, in ms."""
+    """The wall clock of one server; its lead over the machine's clock, in ms."""
 
     def __init__(self, path: Path):
         path.write_bytes(bytes(8))
