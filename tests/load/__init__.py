@@ -1,1 +1,3 @@
-"""What millions of messages at one moment do to everybody else on the server: see `python -m tests.load --help`."""
+"""The effect of millions of messages at one moment on all other clients of the server: see `python -m tests.load
+--help`.
+"""

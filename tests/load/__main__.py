@@ -1,4 +1,5 @@
-"""python -m tests.load: does something to millions of messages at once and PINGs the server every millisecond meanwhile.
+"""python -m tests.load: runs operations on millions of messages at once, and PINGs the server every millisecond
+meanwhile.
 
 Prints two tables. The first: the longest wait with nothing going on and the longest wait meanwhile, how long a
 processor was absent during each, for whatever program (tests/harness/absence.py), and by how much

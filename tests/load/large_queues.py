@@ -11,7 +11,7 @@ FAR = 86_400_000
 
 
 def fill(server, key, messages: int, *options, batch: int = BATCH) -> None:
-    """Sends so many messages of 100 bytes, `batch` in a command, all with these options."""
+    """Sends this number of messages of 100 bytes, `batch` in a command, all with these options."""
     left = messages
     with server.wire(protocol=2, timeout=600) as wire:
         whole = encode(["DQ.MSEND", key, batch, *[PAYLOAD] * batch, *options])
@@ -24,7 +24,7 @@ def fill(server, key, messages: int, *options, batch: int = BATCH) -> None:
 
 
 def fill_groups(server, key, groups: int, each: int) -> None:
-    """Sends so many messages of 100 bytes to each of so many groups."""
+    """Sends a number of messages of 100 bytes to each of a number of groups."""
     with server.wire(protocol=2, timeout=600) as wire:
         for first in range(0, groups, BATCH):
             some = range(first, min(first + BATCH, groups))
@@ -36,7 +36,7 @@ def fill_groups(server, key, groups: int, each: int) -> None:
 
 
 def until(condition, timeout: float = 300) -> None:
-    """Looks every 50 ms, so that the looking itself is no load."""
+    """Checks every 50 ms, so that the checks are no load."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, f"it did not come about in {timeout} s"
@@ -49,7 +49,7 @@ def freed(server) -> None:
 
 
 def raise_limit(files: int) -> None:
-    """Lets this process and the servers that it starts have so many files open."""
+    """Lets this process and the servers that it starts have this number of files open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert hard == resource.RLIM_INFINITY or files <= hard, f"no more than {hard} files may be open here: --crowd"
     if soft != resource.RLIM_INFINITY and soft < files:

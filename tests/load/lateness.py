@@ -1,4 +1,4 @@
-"""How late messages are that somebody waits for, as the server counts it: this process may sleep longer than it."""
+"""The delay of messages that somebody waits for, as the server counts it: this process may sleep longer than it."""
 
 import time
 from dataclasses import dataclass
@@ -10,24 +10,27 @@ from tests.harness.waiting import given_at, got, waiter
 
 @dataclass
 class Late:
-    """How late some messages were, in ms."""
+    """The delays of some messages, in ms."""
 
     name: str
     messages: int
     p50: float
     p99: float
     longest: float
-    # How late this machine wakes a sleeping process at this hour: the server is woken by a clock like anybody else.
+    # The delay with which this machine wakes a sleeping process at this hour: the server is woken by a clock like
+    # anybody else.
     noise: float
 
     @property
     def beyond(self) -> float:
-        """By how much the median exceeds what the machine is late by itself, twice: it may go to sleep in between."""
+        """The excess of the median over the machine's own delay, which is counted twice, because the machine may go
+        to sleep in between.
+        """
         return self.p50 - 2 * self.noise
 
 
 class Lateness:
-    """A server, and messages of its queue `q` that somebody waits for."""
+    """A server, and messages of its queue `q` that consumers wait for."""
 
     def __enter__(self) -> "Lateness":
         self.server = Server().start()
@@ -82,7 +85,7 @@ class Lateness:
             got(w)
 
     def in_queues(self, queues, messages) -> Late:
-        """Messages that fall due in one millisecond, spread over so many queues, with a consumer each."""
+        """Messages that fall due in one millisecond, spread over a number of queues, with a consumer each."""
         client = self.server.client()
         client.flushall()
         keys = [f"q:{number % queues}" for number in range(messages)]
@@ -101,7 +104,7 @@ class Lateness:
         return Late(f"due in one ms in {queues:,} queue" + ("s" if queues > 1 else ""), messages, *found, noise())
 
     def unblocked(self, wait, messages) -> Late:
-        """What a client sends that has just been unblocked, as the server is about to sleep."""
+        """The command of a client that has just been unblocked, as the server is about to sleep."""
         self.server.client().flushall()
         self.q.do("CREATE")
         late = []
@@ -149,7 +152,7 @@ def late_by(name, late) -> Late:
 
 
 def noise() -> float:
-    """How late this machine wakes a sleeping process at this hour, in ms: the median of 20 times."""
+    """The delay with which this machine wakes a sleeping process at this hour, in ms: the median of 20 times."""
     late = []
     for _ in range(20):
         began = time.perf_counter()

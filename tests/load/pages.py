@@ -26,7 +26,7 @@ from tests.load.large_queues import FAR, PAYLOAD, fill, fill_groups
 from tests.load.probe import Probe, Waits
 from tests.load.server import TimedServer
 
-# Shorter commands are not looked at, in us.
+# Shorter commands are ignored, in us.
 SHORT = 50
 # Commands of this program, which are not those of dq web, and the section of INFO that only it asks for.
 OURS = ("PING", "SLOWLOG", "CONFIG")
@@ -39,7 +39,7 @@ HEAD = f"{'':<46}{'ms':>8}{'longest':>9}{'commands':>10}   longest command"
 
 @dataclass
 class Row:
-    """A page or an action: how long it took its reader, what it cost, and the longest command of each round."""
+    """A page or an action: its time for the reader, its cost, and the longest command of each round."""
 
     name: str
     seconds: list = field(default_factory=list)
@@ -58,7 +58,7 @@ class Row:
 
 
 class Pages:
-    """A server with so many queues and messages, `dq web` on it, and somebody who looks at its pages."""
+    """A server with many queues and messages, `dq web` on it, and a visitor of its pages."""
 
     def __init__(self, queues: int, messages: int, rounds: int):
         self.queues, self.messages, self.rounds = queues, messages, rounds
@@ -95,7 +95,7 @@ class Pages:
         half = self.messages // 2
         part = half // 10
         self.do("DQ.CREATE", BIG, "RETRIES", 0, "RETAIN", FAR, "RETAINCOUNT", 0)
-        # A tenth of them each, and the rest is delayed.
+        # Each of these states has a tenth of the messages, and the rest is delayed.
         fill(self.server, BIG, part)
         while self.do("DQ.LEN", BIG, "dead") < part:
             given = self.do("DQ.FETCH", BIG, "COUNT", 1000, "CONSUMER", "c")
@@ -134,7 +134,7 @@ class Pages:
     def rows(self):
         """Every row, one by one as it is measured."""
         get = self.me.get
-        # Everything else keeps the figures new, as it does before and after.
+        # All other work updates the figures, as before and after.
         yield self.row("the figures of five seconds, no page", lambda: time.sleep(5))
         yield self.row("overview", lambda: get(""))
         yield self.row("overview, by dead messages, page 3", lambda: get("", sort="dead", page=3))
@@ -231,7 +231,7 @@ class Pages:
         self.me.get(page.links()["next page ›"])
 
     def act(self, **fields) -> None:
-        """Confirms an action, and looks at its page until it has ended, as the browser does every second."""
+        """Confirms an action, and requests its page every second until it has ended, like the browser."""
         asked = self.me.get("confirm", **fields)
         done = self.me.ask(asked.form(), {"csrf": asked.csrf()})
         while "so far" in done.words():
@@ -262,13 +262,13 @@ class Pages:
 
     @contextmanager
     def _ours(self) -> Iterator[None]:
-        """Takes note of a time in which this program itself keeps the server busy: SLOWLOG is one long command."""
+        """Notes a time in which this program itself keeps the server busy: SLOWLOG is one long command."""
         began = time.time()
         yield
         self.busy.append((began, time.time()))
 
     def undisturbed(self, pings: list) -> list:
-        """Returns the PINGs, by time and wait, that none of those times has a part of."""
+        """Returns the PINGs, by time and wait, that overlap none of those times."""
         return [
             (sent, waited)
             for sent, waited in pings
@@ -281,7 +281,7 @@ class Pages:
         return [entry for entry in entries if entry[3][0].upper().decode() not in OURS and CALLS.encode() not in entry[3]]
 
     def _calls(self) -> int:
-        """The number of commands so far, without ours."""
+        """The number of commands so far, without those of this program."""
         calls = self.client.info(CALLS)
         return sum(row["calls"] for name, row in calls.items() if name.removeprefix("cmdstat_").split("|")[0].upper() not in OURS)
 

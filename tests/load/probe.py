@@ -1,4 +1,4 @@
-"""A client that wants nothing but its PINGs answered, one a millisecond, and remembers how long each waited."""
+"""A client that only sends PINGs, one a millisecond, and records how long each waited."""
 
 import gc
 import multiprocessing
@@ -19,7 +19,7 @@ class Waits:
     count: int
     p99: float
     longest: float
-    # Of the longest, how long a processor was absent meanwhile.
+    # The time for which a processor was absent during the longest wait.
     absent: float
     # The longest without the absences.
     own: float
@@ -35,7 +35,7 @@ class Waits:
 
 
 class Probe:
-    """A probe in a process of its own, from entering the `with` until leaving it.
+    """A probe in a separate process, from entering the `with` until leaving it.
 
     Then `pings` are when each was sent, by time.time(), and how long it waited, in s. It runs on `core`, or on any: on
     that of the server it would take from the server what it measures. With the server's `pid`, the time for which the

@@ -1,4 +1,4 @@
-"""What goes over very many messages step by step, or would if it were not counted: batches and FIND."""
+"""Operations that go over very many messages step by step, or would if they were not counted: batches and FIND."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +7,7 @@ from tests.harness.wire import Error
 from tests.load.large_queues import FAR, PAYLOAD, fill
 from tests.load.stalls import Row, Stalls
 
-# MSEND, FETCH and ACK of so many in a command, as busy programs do.
+# The number of messages in each MSEND, FETCH and ACK, as busy programs do.
 TAKEN = 100
 STEP = 1000
 
@@ -16,7 +16,7 @@ STEP = 1000
 class Longest:
     """The longest of some commands: the processor time that the server took between the command and its reply, in ms.
 
-    That of the PINGs which came meanwhile is in it. What else runs on the machine is not.
+    That of the PINGs which came meanwhile is in it. The time of other programs is not counted.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Searches:
         return timed
 
     def find_all(self, call) -> None:
-        """Looks at each payload, and finds none."""
+        """Searches all payloads, and finds none."""
         cursor, steps = b"0", 0
         while steps == 0 or cursor != b"0":
             cursor, found = call("q", "delayed", "PAYLOAD", "*y*", "CURSOR", cursor, "COUNT", STEP)

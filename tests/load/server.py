@@ -4,12 +4,13 @@ import os
 
 from tests.harness.server import Server
 
-# The redis.conf of this repository has the same. Redis 7.0 would otherwise free an expired key in the main thread.
+# The redis.conf of this repository has the same settings. Redis 7.0 would otherwise free an expired key in the main
+# thread.
 LAZY = {f"lazyfree-lazy-{what}": "yes" for what in ("expire", "eviction", "user-del", "user-flush", "server-del")}
 
 
 class TimedServer(Server):
-    """A server that frees keys in the background, and goes before the other processes of this machine."""
+    """A server that frees keys in the background, and has priority over the other processes of this machine."""
 
     def __init__(self, **conf):
         super().__init__(**LAZY, **conf)
@@ -19,6 +20,6 @@ class TimedServer(Server):
         try:
             os.setpriority(os.PRIO_PROCESS, self.pid, -10)
         except PermissionError:
-            # Only root may do it. The figures then have what else runs here in them.
+            # Only root may set the priority. The figures then have what else runs here in them.
             pass
         return self

@@ -1,4 +1,4 @@
-"""python -m tests.load.tenants: what one tenant that floods a queue costs the others, under named limits.
+"""python -m tests.load.tenants: the effect on the others of one tenant that floods a queue, under named limits.
 
 Tenants send jobs to one queue with `LIMITS 2 user-<n> all`; workers fetch, run and ack them. It is done twice with
 the same arrivals: without the flood, and with one tenant that sends `--flood` times as much as each other one and whose
@@ -26,7 +26,7 @@ KEY, STREAM = "jobs", "events"
 
 @dataclass(frozen=True)
 class Job:
-    """A job: whose it is, when it comes, and for how long it runs, in ms."""
+    """A job: its tenant, its time, and its duration, in ms."""
 
     user: int
     comes: int
@@ -35,13 +35,13 @@ class Job:
 
 @dataclass
 class Seen:
-    """What the event stream showed."""
+    """The findings in the event stream."""
 
-    # From when it was sent to its first delivery, in ms, of all jobs but those of the flood.
+    # The time from the send to the first delivery, in ms, of all jobs but those of the flood.
     waits: list = field(default_factory=list)
     # The jobs that began while there was work for the limit `all`, as a share of those that could have.
     used: float = 1.0
-    # What was above a limit, in words.
+    # The values above a limit, in words.
     faults: list = field(default_factory=list)
 
     def p99(self) -> int:
@@ -54,7 +54,9 @@ def rules_of(args) -> dict:
 
 
 def arrivals(args, flood: bool) -> list:
-    """The jobs of all tenants by the time at which they come. Those of the others are the same with the flood."""
+    """The jobs of all tenants by the time at which they come. The jobs of the other tenants are the same with the
+    flood.
+    """
     chance = random.Random(args.seed)
     jobs = [
         Job(user, chance.randrange(args.ms), chance.randrange(args.runs // 2, args.runs * 3 // 2))
@@ -67,7 +69,7 @@ def arrivals(args, flood: bool) -> list:
 
 
 def run(client, args, jobs) -> Seen:
-    """Runs the jobs under virtual time, and returns what the event stream showed."""
+    """Runs the jobs under virtual time, and returns the findings in the event stream."""
     client.flushall()
     client.execute_command("DQ.CREATE", KEY, "CLOCK", "MANUAL", START, "EVENTS", STREAM, "EVENTSLEN", 8 * len(jobs))
     for name, limit in rules_of(args).items():
@@ -75,7 +77,7 @@ def run(client, args, jobs) -> Seen:
     lasts = {str(number).encode(): job.runs for number, job in enumerate(jobs)}
     coming = deque(enumerate(jobs))
     done, free, now = [], args.workers, 0
-    # Only the tenants of the others count, so it ends when theirs have ended: a flood may last for hours.
+    # Only the jobs of the other tenants count, so the run ends when these have ended: a flood may last for hours.
     left = sum(job.user > 0 for job in jobs)
     others = {str(number).encode() for number, job in enumerate(jobs) if job.user > 0}
     while left:
@@ -133,13 +135,13 @@ def check(client, args, jobs) -> Seen:
 
 
 def full_for(limits, since: int, until: int) -> int:
-    """For how many of these ms, in which nothing begins or ends, no job of `all` could begin."""
+    """The part of these ms, in which nothing begins or ends, for which no job of `all` could begin."""
     frees = limits.free_at("all", since)
     return until - since if frees is None else max(0, min(until, frees) - since)
 
 
 def measured(args) -> tuple:
-    """What was seen without the flood, and with it."""
+    """The latencies without the flood, and with it."""
     server = Server().start()
     try:
         client = server.client(socket_timeout=600)

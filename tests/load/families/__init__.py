@@ -1,1 +1,1 @@
-"""What families cost and how evenly they spread: `make bench-families`."""
+"""The cost of families, and how evenly they spread: `make bench-families`."""

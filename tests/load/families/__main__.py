@@ -1,4 +1,4 @@
-"""python -m tests.load.families: how evenly families spread, what they cost, and what consumers notice of moves.
+"""python -m tests.load.families: the spread of families, their cost, and the effect of moves on consumers.
 
 Each part prints a table, and what is beyond its limit. The exit status is 1 if anything is. Wall-clock times need a
 quiet machine; instructions and the spread do not.
@@ -64,7 +64,7 @@ def crowd(args):
         people = Crowd(cluster, args.consumers)
         waiting = [int(node.info("clients")["blocked_clients"]) for node in cluster.nodes]
         idle = idle_cpu(cluster.nodes, args.idle)
-        # The server gives back the buffers of clients that have been idle for some seconds.
+        # The server frees the buffers of clients that have been idle for some seconds.
         memory = max(used_memory(node) - was for node, was in zip(cluster.nodes, before)) / args.consumers
         took, pings = people.wake_ups(homes, args.messages, args.rate)
         people.close()
@@ -104,7 +104,7 @@ def counted(args):
             yield f"a message taken {count} at once: {family / plain:.2f} of the instructions of a queue"
 
 
-# How many messages are taken at once, how many consumers of a node do so at the same time, and how much of the work is
+# The number of messages that are taken at once, the number of consumers of a node, and the part of the work that is
 # measured: all of them take about the same time, and each of 64 partitions holds hundreds of messages.
 SHAPES = [(1, 1, 0.5), (1, 64, 1), (10, 64, 4)]
 
@@ -118,12 +118,12 @@ def processor(args):
             found.setdefault(row, []).append(took)
     print(f"{'us a message':<22}{'consumers':>11}{'taken at once':>15}{'median':>8}{'least':>8}{'of a queue':>12}{'a second':>10}")
     for (name, count, many), costs in sorted(found.items(), key=lambda row: row[0][1:]):
-        # Whatever disturbs a run makes it longer, so the least is the nearest to what the work itself costs.
+        # Any disturbance makes a run longer, so the shortest run is the nearest to the cost of the work itself.
         cost, plain = min(costs), min(found["a queue, cluster", count, many])
         print(
             f"{name:<22}{many:>11}{count:>15}{median(costs):>8.2f}{cost:>8.2f}{cost / plain:>12.2f}{1e6 / cost:>10,.0f}"
         )
-        # One consumer leaves the server idle most of the time. What waking up costs differs from run to run.
+        # One consumer leaves the server idle most of the time. The cost of waking up differs from run to run.
         if name.startswith("a family") and many > 1 and cost > 1.1 * plain:
             yield f"{name}, {many} consumers, {count} at once: {cost / plain:.2f} of the processor time of a queue"
 

@@ -1,4 +1,4 @@
-"""How evenly groups spread over the partitions and nodes of a family: by computation, no server is asked."""
+"""Computes how evenly groups spread over the partitions and nodes of a family; no server is asked."""
 
 import math
 import random
@@ -17,9 +17,9 @@ class Balance:
     nodes: int
     # Groups of the busiest node, as a multiple of an even share.
     groups: float
-    # What fair dice would give.
+    # The share that fair dice would give.
     chance: float
-    # The same by partitions alone: their number on the node, whatever groups there are.
+    # The share by partitions alone: their number on the node, regardless of the groups.
     own: float
 
 
@@ -35,7 +35,7 @@ def balance(partitions: int, nodes: int, names: list) -> Balance:
 
 
 def chance(nodes: int, groups: int) -> float:
-    """What the busiest of several nodes is expected to have, as a multiple of an even share, if dice choose the node."""
+    """The expected load of the busiest of several nodes, as a multiple of an even share, if dice choose the node."""
     deviation = math.sqrt((nodes - 1) / groups)
     return 1 + deviation * NormalDist().inv_cdf((nodes - 0.375) / (nodes + 0.25))
 

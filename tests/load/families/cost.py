@@ -1,4 +1,4 @@
-"""What a message costs the servers through a family, beside one through a plain queue.
+"""The cost of a message for the servers through a family, beside one through a plain queue.
 
 Also whether the number of partitions matters.
 """
@@ -16,14 +16,14 @@ from tests.load.families.wires import FAMILY, idle_cpu, queues
 from tests.torture.family_actors import routing
 
 PAYLOAD = b"x" * 100
-# Commands on their way at a time.
+# The number of commands that are sent before a reply.
 DEPTH = 64
-# The largest number of partitions that is looked at.
+# The largest number of partitions that is measured.
 MOST = 1024
 
 
 def rounds(homes: list, messages: int, count: int, crowd: dict | None = None) -> None:
-    """Sends so many messages to queues in rotation, then takes and finishes them, node by node.
+    """Sends this number of messages to queues in rotation, then takes and finishes them, node by node.
 
     Messages are sent in a stream. They are taken `count` at a time, and each reply is awaited, as by a consumer. `crowd`
     has the connections of more consumers by the connection of their node: they take at the same time.
@@ -41,7 +41,7 @@ def rounds(homes: list, messages: int, count: int, crowd: dict | None = None) ->
         left = len(keys)
         consumers = crowd[wire] if crowd else [wire]
         while left:
-            # All consumers ask before one of them reads, so that the server always has something to do.
+            # All consumers send before one of them reads, so that the server always has work.
             asking = consumers[: -(-left // count)]
             for consumer in asking:
                 ask(consumer, homes, count)
@@ -58,7 +58,7 @@ def is_family(homes: list) -> bool:
 
 
 def ask(wire: Wire, homes: list, count: int) -> None:
-    """Asks for up to so many messages."""
+    """Asks for up to this number of messages."""
     if is_family(homes):
         wire.send("DQ.NFETCH", FAMILY, "COUNT", count)
     else:
@@ -66,7 +66,7 @@ def ask(wire: Wire, homes: list, count: int) -> None:
 
 
 def received(wire: Wire, homes: list) -> tuple:
-    """The queue and the receipts of what comes."""
+    """The queue and the receipts of the delivery."""
     reply = wire.recv()
     assert isinstance(reply, list), reply
     key, messages = reply if is_family(homes) else (homes[0][0], reply)
@@ -88,7 +88,8 @@ class Setting:
             # A name whose slot is on the first node.
             wire.ok("DQ.CREATE", "plain:{3}")
             self.homes = [("plain:{3}", wire)]
-        # Each server uses some processor time even when idle. More nodes use more, so it is not a cost of a message.
+        # Each server uses some processor time even when idle. More nodes use more of it, so it is not a cost of a
+        # message.
         self.idle = idle_cpu(self.servers, 2) / 100
 
     def crowd(self, consumers: int) -> dict:
@@ -97,7 +98,7 @@ class Setting:
         return {wire: [Wire(port, protocol=2) for _ in range(consumers)] for wire, port in ports.items()}
 
     def us_a_message(self, messages: int, count: int, crowd: dict | None = None) -> float:
-        """Processor time of all servers for each message, in us, less what they take when they are idle."""
+        """Processor time of all servers for each message, in us, less their idle time."""
         before, began = sum(server.cpu_seconds() for server in self.servers), time.monotonic()
         rounds(self.homes, messages, count, crowd)
         took, lasted = sum(server.cpu_seconds() for server in self.servers) - before, time.monotonic() - began
@@ -121,7 +122,7 @@ class Counted(Server):
         return self.process.pid
 
     def count(self, work) -> int:
-        """The instructions that the server takes while `work` runs."""
+        """The instructions that the server runs during `work`."""
         self._tell("--instr=on")
         work()
         self._tell("--instr=off")
@@ -136,12 +137,12 @@ class Counted(Server):
 
 
 def instructions(partitions: int, counted: int, idle: float) -> dict:
-    """Instructions of an NFETCH, of one that gives nothing, and of a second without commands while a client waits."""
+    """Instructions of an NFETCH, of one without a message, and of a second without commands while a client waits."""
     server = Counted().start(timeout=120)
     try:
         wire = server.wire(protocol=2, timeout=120)
         keys = [f"{FAMILY}:{{{n}}}" for n in range(partitions)]
-        # What a queue does the first time is not counted, and none of them is emptied.
+        # The first operations of a queue are not counted, and none of the queues is emptied.
         left = -(-(counted + MOST) // MOST) + 1
         for _ in range(left * MOST // partitions):
             wire.send_many([("DQ.SEND", key, PAYLOAD) for key in keys])
@@ -149,7 +150,7 @@ def instructions(partitions: int, counted: int, idle: float) -> dict:
 
         def ask(count):
             def work():
-                # One by one, as a consumer does.
+                # The messages are taken one by one, as by a consumer.
                 for _ in range(count):
                     wire.ok("DQ.NFETCH", FAMILY, "NOACK")
 
@@ -160,7 +161,7 @@ def instructions(partitions: int, counted: int, idle: float) -> dict:
         while wire.ok("DQ.NFETCH", FAMILY, "NOACK"):
             pass
         nothing = server.count(ask(counted)) / counted
-        # A delayed message in each queue, far away.
+        # Adds a delayed message to each queue, due far in the future.
         for key in keys:
             wire.ok("DQ.SEND", key, PAYLOAD, "DELAY", 86_400_000)
         waiting = server.wire(protocol=2)
@@ -180,7 +181,7 @@ def of_a_message(partitions: int, messages: int, count: int) -> float:
         wire.ok("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         wait_for(lambda: b"cluster_state:ok" in wire.ok("CLUSTER", "INFO"), 60, "the cluster")
         homes = [(key, wire) for key in routing.queues(FAMILY, partitions)] if partitions else [("plain", wire)]
-        # What a server and its queues do the first time is not counted.
+        # The first operations of a server and its queues are not counted.
         rounds(homes, messages, count)
         return server.count(lambda: rounds(homes, messages, count)) / messages
     finally:

@@ -1,4 +1,4 @@
-"""What consumers notice of a partition that moves to another node, and of a node that is added."""
+"""The delay that consumers notice when a partition moves to another node, and when a node is added."""
 
 import threading
 import time
@@ -13,7 +13,9 @@ EVERY = 0.002
 
 @dataclass
 class Move:
-    """How long nothing of a partition was delivered while it moved, and the longest such time just before, in ms."""
+    """How long no message of a partition was delivered during its move, and the longest such time before the move,
+    in ms.
+    """
 
     gap: float
     still: float

@@ -1,4 +1,4 @@
-"""Connections that wait in NFETCH at the nodes of a cluster, and what is sent to them."""
+"""Connections that wait in NFETCH at the nodes of a cluster, and the commands to them."""
 
 import selectors
 import time
@@ -74,13 +74,13 @@ def queues(cluster: Cluster, partitions: int) -> list:
 
 
 def idle_cpu(servers: list, seconds: float) -> float:
-    """The part of one processor that these servers use together while nothing is asked of them, in percent."""
+    """The part of one processor that these servers use together while they get no commands, in percent."""
     before = sum(server.cpu_seconds() for server in servers)
     time.sleep(seconds)
     return (sum(server.cpu_seconds() for server in servers) - before) / seconds * 100
 
 
 def used_memory(server: Server) -> int:
-    """Bytes, when what was freed has been given back."""
+    """The used bytes, after freed memory has been returned."""
     wait_for(lambda: int(server.info("memory")["lazyfree_pending_objects"]) == 0, what="the freeing")
     return int(server.info("memory")["used_memory"])
