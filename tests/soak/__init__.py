@@ -1,1 +1,1 @@
-"""Mixed traffic for a long time, and what becomes of the memory: see `python -m tests.soak --help`."""
+"""Mixed traffic for a long time, and the memory afterwards: see `python -m tests.soak --help`."""

@@ -1,4 +1,4 @@
-"""python -m tests.soak: mixed traffic by many processes for a long time, with the memory looked at in between.
+"""python -m tests.soak: mixed traffic by many processes for a long time, with measurements of the memory in between.
 
 Every so often all of them stop, and one line is printed: the records there are, what the allocator
 has given out since the beginning, what MEMORY USAGE says, the difference, bytes a record, the
@@ -24,7 +24,7 @@ from tests.soak.pauses import Pauses
 
 MOST_OFF = 0.05
 MOST_GROWTH = 0.05
-# What the server itself may have come to need meanwhile: tables of clients and of keys, the slow log.
+# The memory that the server itself may have come to need meanwhile: tables of clients and of keys, the slow log.
 MOST_LEFT = 2 * MIB
 # Eager enough to have work in a soak of minutes.
 DEFRAG = {
@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def soak(server, args) -> list:
-    """Runs it and prints its table; what was wrong, in words."""
+    """Runs the soak and prints its table. Returns the errors in words."""
     pauses = Pauses()
     client = server.client(socket_timeout=600)
     info = client.info("server")
@@ -115,7 +115,7 @@ def defrag(client) -> str:
 
 
 def grown(samples) -> float:
-    """By which part a record's bytes in the last third of the samples exceed those in the middle third."""
+    """The share by which a record's bytes in the last third of the samples exceed those in the middle third."""
     third = max(1, len(samples) // 3)
     middle, last = samples[-2 * third : -third] or samples[:1], samples[-third:]
     return mean(s.each for s in last) / mean(s.each for s in middle) - 1

@@ -1,4 +1,4 @@
-"""The processes of the soak: who sends, who consumes, and who meddles."""
+"""The processes of the soak: senders, consumers, and others that interfere."""
 
 import random
 import time
@@ -6,7 +6,7 @@ import time
 from tests.harness.server import now_ms
 from tests.harness.wire import Error, Wire
 
-# What each queue is made with; together they use everything that is stored.
+# The options with which each queue is made; together they use everything that is stored.
 QUEUES = {
     b"soak:plain": ("LEASE", 500, "DEADCOUNT", 500),
     b"soak:groups": (
@@ -16,12 +16,12 @@ QUEUES = {
     b"soak:delayed": ("LEASE", 500, "RETAIN", 2000, "DEDUP", 2000, "DEADRETAIN", 3000, "BACKOFF", "FIXED", 200),
     b"soak:dying": ("LEASE", 300, "TTL", 3000, "RETRIES", 1, "DEADRETAIN", 2000, "MAXRUNNING", 300, "ONDEAD", "BLOCK"),
 }  # fmt: skip
-# Errors that are part of the traffic: the backlog is kept level by running into its limit.
+# Errors that are part of the traffic: the backlog keeps its length because it reaches its limit.
 EXPECTED = ("QUEUEFULL",)
 
 
 def create(client, messages: int) -> None:
-    """Makes the queues, with so many messages as the most each holds."""
+    """Makes the queues, with a maximum number of messages for each."""
     for key, options in QUEUES.items():
         client.execute_command("DQ.CREATE", key, "MAXLEN", messages, *options)
         for n in range(3):
@@ -31,7 +31,7 @@ def create(client, messages: int) -> None:
 
 
 class Actor:
-    """A connection and random numbers of its own; `run` goes on until `pauses` says that all is over."""
+    """A process with its own connection and random numbers; `run` continues until `pauses` ends it."""
 
     def __init__(self, port: int, pauses, seed: int):
         self.pauses, self.rng = pauses, random.Random(seed)
@@ -44,7 +44,7 @@ class Actor:
             self.turn(self.rng.choice(self.keys))
 
     def do(self, verb, key, *args):
-        """One command; the reply, or None for an error that belongs to the traffic."""
+        """Sends one command. Returns the reply, or None for an error that belongs to the traffic."""
         reply = self.wire.call(f"DQ.{verb}", key, *args)
         if isinstance(reply, Error):
             assert reply.startswith(EXPECTED), f"DQ.{verb} {key} {args}: {reply}"
@@ -83,7 +83,7 @@ class Producer(Actor):
         if rng.random() < (0.9 if key == b"soak:delayed" else 0.2):
             options += ["DELAY", rng.randrange(3000)]
         if key == b"soak:groups" or rng.random() < 0.2:
-            # Most groups are met again; some have one message and are never heard of again.
+            # Most groups are used again; some have one message and are never used again.
             name = f"g{rng.randrange(2000)}" if rng.random() < 0.9 else f"once{rng.getrandbits(60)}"
             options += ["GROUP", name, "SCORE", rng.randrange(100)]
         if rng.random() < 0.2:
@@ -95,7 +95,7 @@ class Producer(Actor):
             options += rng.choice([("TTL", soon), ("EXPIREAT", now_ms() + soon)])
         if rng.random() < 0.1:
             options += ["RETAIN", rng.randrange(5000)]
-        # Batches of one second, so that each ends.
+        # Each batch covers one second, so that each ends.
         batch = f"b{int(time.monotonic())}:{rng.randrange(20)}"
         kind = rng.random()
         if kind < 0.1:
@@ -141,7 +141,7 @@ class Consumer(Actor):
 
 
 class Meddler(Actor):
-    """Everything else that changes a queue, and connections that come and go."""
+    """All other changes of queues, and connections that open and close."""
 
     def turn(self, key) -> None:
         rng = self.rng
@@ -174,7 +174,9 @@ class Meddler(Actor):
         time.sleep(0.005)
 
     def resume(self, key) -> None:
-        """Lets go of the groups that dead messages hold: nobody else does, and each dead one in them is remembered."""
+        """Releases the groups that dead messages hold: no other process does, and each dead one in them is
+        remembered.
+        """
         cursor = "0"
         while True:
             cursor, groups = self.do("GROUPS", key, "CURSOR", cursor, "COUNT", 1000, "STATE", "blocked")
@@ -185,7 +187,9 @@ class Meddler(Actor):
 
 
 class Passenger(Actor):
-    """Connects, waits bound to its connection, and is gone: with a reply unread, half of the time."""
+    """Connects, waits with a lease bound to its connection, and disconnects: in half of the cases with an unread
+    reply.
+    """
 
     def __init__(self, port: int, pauses, seed: int):
         super().__init__(port, pauses, seed)

@@ -1,4 +1,4 @@
-"""What the allocator has given out, and what the module says that its queues take."""
+"""The memory that the allocator has given out, and the memory that the module reports for its queues."""
 
 import time
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ MIB = 1 << 20
 
 @dataclass
 class Sample:
-    """The memory at one moment at which nobody works; bytes."""
+    """The memory at one moment without traffic; bytes."""
 
     seconds: float
     records: int
@@ -22,7 +22,7 @@ class Sample:
 
     @property
     def beside(self) -> int:
-        """Bytes that were allocated beside what MEMORY USAGE says, by the server for itself."""
+        """Bytes that the server has allocated beyond MEMORY USAGE, for itself."""
         return self.allocated - self.told
 
     @property
@@ -33,7 +33,7 @@ class Sample:
 
 @dataclass
 class Removal:
-    """What became of one queue that was deleted; bytes."""
+    """The memory of one queue that was deleted; bytes."""
 
     queue: str
     records: int
@@ -48,7 +48,7 @@ class Removal:
 
 
 class Memory:
-    """Measures against the server as it was when this was made: connected to, and empty."""
+    """Measures against the server in its state at the creation of this object: with a connection, and empty."""
 
     def __init__(self, server):
         self.client = server.client(socket_timeout=600)
@@ -74,7 +74,7 @@ class Memory:
         return self._settled() - self.base
 
     def take_away(self):
-        """Deletes queue by queue; yields for each what it was said to take and what the allocator got back."""
+        """Deletes queue by queue; yields for each the reported memory and the memory that was freed."""
         for key in QUEUES:
             records, told, before = self._records(key), self.client.memory_usage(key, samples=0), self.beyond()
             self.client.delete(key)
@@ -86,7 +86,7 @@ class Memory:
         return sum(self.client.execute_command("DQ.LEN", key, *state) for state in [(), *((one,) for one in ended)])
 
     def _settled(self) -> int:
-        # What ends by itself, the server's own buffers included, has ended when three looks in a row agree.
+        # Work that ends by itself, the server's own buffers included, has ended when three looks in a row agree.
         seen = []
         for _ in range(40):
             seen.append(self.client.info("memory")["used_memory"])
