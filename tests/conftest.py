@@ -49,9 +49,9 @@ def server(_shared):
 
 @pytest.fixture
 def protocol() -> int:
-    """The version of RESP that `r` speaks: 3, or what DQ_RESP says. What a queue does is the same over both, so a test
-    of that runs once. tests/commands/test_protocols.py holds the types of all replies over both, and a test that is
-    about types has `@pytest.mark.parametrize("protocol", [2, 3])`."""
+    """The version of RESP that `r` speaks: 3, or the value of DQ_RESP. A queue behaves the same over both, so a test of
+    its behaviour runs once. tests/commands/test_protocols.py holds the types of all replies over both, and a test that
+    is about types has `@pytest.mark.parametrize("protocol", [2, 3])`."""
     return int(os.environ.get("DQ_RESP", 3))
 
 
@@ -105,7 +105,7 @@ def _pair():
 
 @pytest.fixture
 def replica_pair(_pair):
-    """A primary and its replica, in sync and empty, whatever the last test did to them."""
+    """A primary and its replica, in sync and empty, even if the last test has disturbed them."""
     _pair.heal()
     yield _pair
     for one in (_pair.primary, _pair.replica):

@@ -1,4 +1,6 @@
-"""Blocked FETCH and MFETCH: who is served, with what, and what ends the waiting. These tests use real time."""
+"""Blocked FETCH and MFETCH: the clients that are served, their replies, and the ends of the waiting. These tests use
+real time.
+"""
 
 import selectors
 

@@ -1,4 +1,4 @@
-"""An idle server sleeps, whatever its queues contain, and each due message wakes one waiter."""
+"""An idle server sleeps, regardless of the content of its queues, and each due message wakes one waiter."""
 
 import time
 

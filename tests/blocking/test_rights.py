@@ -1,4 +1,4 @@
-"""Clients that wait are served by the rights that their user has then, not by those of the time when they came."""
+"""Clients that wait are served by the present rights of their user, not by those at their begin."""
 
 import pytest
 
@@ -10,7 +10,7 @@ CALLS = {
     "DQ.NFETCH": lambda key: ("DQ.NFETCH", key.rsplit(b":", 1)[0], "BLOCK", 5000),
     "DQ.WAIT": lambda key: ("DQ.WAIT", key, "m", 5000),
 }
-# What takes the rights away. %s: the verb.
+# Changes of a user that take the rights away. %s is the verb.
 LOSSES = {
     "keys": ("resetkeys", "~nothing:*"),
     "commands": ("-@all",),
@@ -44,7 +44,7 @@ def waiting(server, admin, call, *rules, protocol=2, user="poor"):
 
 
 def finish(admin, key):
-    """Does what the client waits for: a message, and its end."""
+    """Creates the event that the client waits for: a message, and its end."""
     if admin.ok("DQ.LEN", key) == 0:
         admin.ok("DQ.SEND", key, "x", "ID", "m")
     [[_, receipt, *_]] = admin.ok("DQ.FETCH", key)
@@ -69,7 +69,7 @@ def test_a_client_that_has_lost_its_rights_gets_an_error_and_no_payload(server, 
     admin.ok("ACL", "SETUSER", "poor", *[rule.replace("%s", verb.lower()) for rule in LOSSES[loss]])
     cause(admin, family_key, verb)
     if verb == "DQ.NFETCH" and loss not in ("the command", "all by off"):
-        # Queues that the user may not take from are passed over, and its client goes on waiting.
+        # Queues that the user may not take from are passed over, and its client continues to wait.
         assert admin.ok("DQ.LEN", family_key, "ready") == 1
         return
     reply = w.recv()
@@ -90,7 +90,7 @@ def test_a_client_that_keeps_enough_rights_is_served(server, admin, family_key, 
 
 def test_selectors_count_as_for_the_call_itself(server, admin, key):
     w = waiting(server, admin, ("DQ.FETCH", key, "BLOCK", 5000), "(+dq.fetch ~*)")
-    # Each right is there, but not in one selector.
+    # The user has each right, but not in one selector.
     admin.ok("ACL", "SETUSER", "poor", "clearselectors", "(+dq.fetch ~nothing)", "(+get ~*)")
     admin.ok("DQ.SEND", key, "x")
     assert w.recv().startswith("NOPERM")

@@ -1,6 +1,6 @@
 """DQ.WAIT: every way in which a wait can end, with one client and with many.
 
-The clients block in real time. Where time ends a message, its queue has a manual clock.
+The clients block in real time. If time ends a message, its queue has a manual clock.
 """
 
 import pytest
@@ -102,7 +102,7 @@ def test_an_expiry_ends_a_wait(server, r3, key):
 
 def test_an_expiry_on_the_server_clock_ends_a_wait(server, r3, key):
     wire = server.wire()
-    # Sent together, so that the wait begins before the message expires.
+    # The commands are sent together, so that the wait begins before the message expires.
     wire.send_many([("DQ.SEND", key, "x", "ID", "a", "TTL", 200), ("DQ.WAIT", key, "a", 20_000)])
     assert wire.recv() == b"a"
     assert wire.recv(SOON) == [b"dead", None]

@@ -1,4 +1,5 @@
-"""The wait list of blocked clients: who is served first, who is passed over, and serving does not hold the server.
+"""The wait list of blocked clients: the clients that are served first, those that are passed over, and the time that
+serving takes.
 
 These tests use real time.
 """
@@ -33,7 +34,7 @@ def crowd(server, name, n, *options, protocol=2):
     """n blocked connections, in the order of the wait list."""
     wires = [server.wire(protocol) for _ in range(n)]
     for wire in wires:
-        # The PING is answered when the wait is over.
+        # The PING is answered at the end of the wait.
         wire.send_many([("DQ.FETCH", name, "BLOCK", 0, *options), ("PING",)])
     server.wait_blocked(n, timeout=60)
     return wires
@@ -65,7 +66,7 @@ def test_each_waiter_gets_the_first_message_that_it_can_take(q):
     q.send("2", "GROUP", "g")
     [head] = got(group)
     assert head.payload == b"2"
-    # The group is busy, so nobody can have its next message.
+    # The group is busy, so no client can get its next message.
     q.send("3", "GROUP", "g")
     q.send("4")
     name, reply = many.recv(5)

@@ -1,4 +1,6 @@
-"""What wakes a client that is blocked in FETCH, and when. These tests use real time."""
+"""The events that wake a client that is blocked in FETCH, and the time at which they do so. These tests use real
+time.
+"""
 
 import pytest
 
@@ -37,7 +39,7 @@ def test_a_waiter_is_woken_when_its_key_appears(q):
 
 
 def test_a_waiter_is_woken_at_the_due_time_and_not_before(q):
-    """25 times, each with its own due time; nothing else can wake the waiter."""
+    """The test repeats this 25 times, each with its own due time; nothing else can wake the waiter."""
     w = q.server.wire()
     for _ in range(25):
         w.send("DQ.FETCH", q.key, "BLOCK", 0)

@@ -114,7 +114,9 @@ def test_the_internal_command_refuses_bad_records(server):
 
 
 def test_the_internal_command_can_be_denied(dry_run):
-    """Its log entries could do what no command can. Engines without categories for modules know it by name only."""
+    """OP applies log entries, which could make changes that no command can. Engines without categories for modules
+    know it by name only.
+    """
     assert not dry_run(("OP", "k", "x"), "~*", "+@all", "-dq.op")
     assert not dry_run(("OP", "k", "x"), "~*", "+@write", "-@admin")
 

@@ -312,7 +312,7 @@ def test_acksend_in_a_transaction_and_a_script_keeps_a_batch_open(q, r, key, way
 
 
 def test_a_million_members_cost_little_more_than_plain_messages(r, key):
-    """The bound is for a million; the cost of each is the same with fewer."""
+    """The bound is for a million; the cost of each message is the same with fewer."""
     n, used = 50_000, []
     for options in ((), ("BATCH", "b")):
         r.delete(key)

@@ -79,7 +79,7 @@ def test_purge_of_everything_keeps_the_settings_of_many_groups(replica_pair, key
 
 
 def test_groups_blocked_by_pruned_messages_stay_blocked_after_a_purge(r, key):
-    """Nothing is left to be purged in these groups, so the purge does not wait for them."""
+    """No message is left to be purged in these groups, so the purge does not wait for them."""
     q = blocked_groups(r, key)
     q.do("ALTER", "DEADCOUNT", 1)
     q.do("TICK")
@@ -189,20 +189,22 @@ def unread(sock):
 
 
 def at_once(server, *commands):
-    """Sends each command on a connection of its own while the server is stopped, so that it finds all of them at once."""
+    """Sends each command on a connection of its own while the server is stopped, so that the server finds all of
+    them at once.
+    """
     clients = [server.client() for _ in commands]
     connections = [client.connection_pool.get_connection() for client in clients]
     ids = []
     for connection in connections:
         connection.send_command("CLIENT", "ID")
         ids.append(connection.read_response())
-    # The connection that the server has served last would be the first to be served again.
+    # The server would serve the connection first that it has served last.
     connections[0].send_command("PING")
     connections[0].read_response()
     server.pause()
     for connection, command in zip(connections, commands, strict=True):
         connection.send_command(*(word(ids) if callable(word) else word for word in command))
-        # So that they arrive in this order: nothing is on its way any more.
+        # The commands arrive in this order, because no earlier one is still on its way.
         wait_for(lambda sock=connection._sock: unread(sock) == 0, what="the command to arrive")
     server.resume()
     return connections
@@ -329,7 +331,7 @@ def test_a_large_purge_survives_a_crash(make_server, key):
 
 
 def test_purge_of_ready_messages_includes_all_that_are_due(r3, key):
-    """What has fallen due counts as ready for a purge, even if the timer has not processed it yet."""
+    """Messages that have fallen due count as ready for a purge, even if the timer has not processed them yet."""
     q = Queue(r3, key)
     r3.execute_command("DQ.CREATE", key)
     at = int(time.time() * 1000) + 1500

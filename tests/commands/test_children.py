@@ -159,7 +159,7 @@ def many_children(q, other, count):
 
 
 def test_a_parent_of_very_many_is_delivered_in_the_millisecond_of_the_last_end(q, other):
-    """What it costs does not depend on how many there are: the millisecond is that of the clock of its queue."""
+    """The cost does not depend on how many there are: the millisecond is that of the clock of its queue."""
     many_children(q, other, 20_000)
     for _ in range(19):
         other.do("FETCH", "COUNT", 1000, "NOACK")

@@ -1,4 +1,4 @@
-"""SENDS OFF: a closed queue takes no new messages, so that it can be emptied, and all else goes on."""
+"""SENDS OFF: a closed queue takes no new messages, so that it can be emptied, and all other work continues."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_a_message_that_follows_is_refused_and_its_parent_goes_on_running(r, key
         assert q.fails("ACKSEND", receipt, *nexts) == CLOSED
     assert (q.digest(), closed.digest()) == before
     q.do("ALTER", "SENDS", "OFF")
-    # Its own message leaves, but another one would come.
+    # Its own message leaves the queue, but another one would enter it.
     assert q.fails("ACKSEND", receipt, "NEXT", key, "y", "ID", "a") == CLOSED
     assert q.do("ACKSEND", receipt, "NEXT", key + b":other", "y", "ID", "b") == [b"b"]
 

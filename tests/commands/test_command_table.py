@@ -1,4 +1,4 @@
-"""What COMMAND reports about the module: flags, arity, keys and documentation."""
+"""The reply of COMMAND about the module: flags, arity, keys and documentation."""
 
 import itertools
 

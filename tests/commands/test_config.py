@@ -120,7 +120,7 @@ def test_config_changes_apply_to_new_queues_only(make_server):
 
 
 def test_a_replica_uses_the_defaults_of_its_primary(make_server):
-    """A queue created by SEND is the same everywhere, whatever defaults a replica has."""
+    """A queue created by SEND is the same everywhere, even if a replica has other defaults."""
     primary, replica = make_server(**{"dq.lease": 1111}), make_server(**{"dq.lease": 2222, "dq.max-payload": 10})
     replica.client().execute_command("REPLICAOF", "127.0.0.1", primary.port)
     Queue(primary.client(), "q").send(b"x" * 100)

@@ -86,7 +86,7 @@ def test_a_consumer_is_kept_while_it_has_leases(r, key):
     assert q.consumers()["alice"]["running"] == 1
     q.advance(1)
     assert q.consumers() == {}
-    # The message still tells who had it last.
+    # The message still has the name of its last consumer.
     assert q.row("a")["consumer"] == "alice"
 
 

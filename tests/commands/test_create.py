@@ -6,7 +6,7 @@ from tests.harness.replies import Manual, Queue
 
 TOP = 2**53 - 1
 
-# (arguments, name in INFO, value there)
+# Rows of (arguments, name in INFO, value in INFO)
 OPTIONS = [
     (("LEASE", 1), "lease", 1),
     (("LEASE", TOP), "lease", TOP),

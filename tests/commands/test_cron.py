@@ -105,7 +105,7 @@ def test_a_skipped_or_doubled_hour_fires_once(r, key, tz, expr, day, moment):
     start = ms(*day, tz=tz) - 3_600_000 * 20
     got = fired(r, key, expr, 40 * 3_600_000, tz, start)
     assert moment in got
-    # Exactly once on that day.
+    # The rule fires exactly once on that day.
     assert sum(moment - 2 * 3_600_000 <= t <= moment + 2 * 3_600_000 for t in got) == 1
 
 

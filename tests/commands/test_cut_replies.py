@@ -1,4 +1,6 @@
-"""One reply, cut before each of its bytes in turn: the same token gives the same delivery until it has come whole."""
+"""One reply, cut before each of its bytes in turn: the same token gives the same delivery until it has come
+completely.
+"""
 
 import pytest
 
@@ -82,12 +84,12 @@ def test_a_reply_that_is_cut_at_every_byte_costs_no_attempt(proxy, q, prepare, c
     prepare(q)
     options = ("COUNT", 3, "PERGROUP", 3, "BLOCK", 1000, "CONSUMER", "w", "TOKEN", "t")
     reply, lost = until_whole(proxy, *CALLS[call], *options)
-    # One cut before each byte of the reply.
+    # There was one cut before each byte of the reply.
     assert lost == proxy.cuts == len(resp2(reply))
     messages = reply if call in ("fetch", "bound") else reply[1]
     assert [attempt for _, _, attempt, _ in messages] == [1] * len(messages)
     info = q.info()
-    # Besides what `prepare` has fetched.
+    # The deliveries of `prepare` are added.
     assert info["delivered"] == len(messages) + info["acked"] + info["nacked"]
     assert info["timeouts"] == 0
     assert q.ack(*(receipt for _, receipt, _, _ in messages)) == len(messages)

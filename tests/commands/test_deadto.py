@@ -239,7 +239,7 @@ def test_a_message_that_has_gone_holds_its_group_no_longer(r, key, dest):
     die(q, "GROUP", "g", "ID", "a")
     q.send("next", "GROUP", "g")
     assert q.one().payload == b"next"
-    # One that stays does.
+    # A message that stays does.
     Queue(r, dest).do("ALTER", "SENDS", "OFF")
     q.send("y", "GROUP", "h", "ID", "b")
     [m] = q.fetch("GROUP", "h")

@@ -241,7 +241,7 @@ HOSTILE = ["", "\x00", "%n%s%x", "\r\n+OK\r\n", "'\"", "x" * 70_000, "GROUP", "0
 
 @pytest.mark.parametrize("verb", sorted({words[0] for words in VERBS}))
 def test_hostile_arguments_give_a_reply_or_an_error(server, r3, key, verb):
-    """Any word in any place gives a reply or a clean error, and the server stays up."""
+    """Any word in any position gives a reply or a clean error, and the server stays up."""
     words = next(w for w in VERBS if w[0] == verb)
     q = Scene(r3, key)
     q.fill("g", "a")

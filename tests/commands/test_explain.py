@@ -1,4 +1,4 @@
-"""DQ.EXPLAIN: a message for every code, what `until` and `by` are, and which of several reasons is shown."""
+"""DQ.EXPLAIN: a message for every code, the values of `until` and `by`, and the choice among several reasons."""
 
 import random
 
@@ -120,7 +120,7 @@ def test_the_next_message_of_a_busy_group_is_group_busy(r, key):
     assert code == "group-busy"
     assert until in (START + 500, None)
     assert by in ("a", "g", "alice")
-    # Being behind another message comes first among the reasons.
+    # Being behind another message is the first of the reasons.
     assert explained(q, "c")[0::2] == ("behind-head", "b")
 
 
@@ -234,7 +234,7 @@ def test_of_several_reasons_of_an_ungrouped_message_the_first_is_shown(r, key):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_fetch_delivers_exactly_the_messages_that_are_next(r3, key, seed):
-    """A FETCH of everything delivers exactly the messages that EXPLAIN calls `next`."""
+    """A FETCH of all messages delivers exactly the messages that EXPLAIN calls `next`."""
     rng = random.Random(seed)
     q = Scene(r3, key, "GROUPCONCURRENCY", 1, "LEASE", 10**6)
     for i in range(80):

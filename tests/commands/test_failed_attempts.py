@@ -145,7 +145,7 @@ def test_it_survives_a_restart_and_a_dump(make_server):
     copy = Queue(q.client, "copy")
     assert copy.digest() == digest
     assert (errors(copy), errors(copy, "own")) == (kept, kept[1:])
-    # They go on where they were.
+    # The numbers of the failed attempts continue.
     for queue in (q, copy):
         for m in queue.fetch("COUNT", 2):
             queue.nack(m.receipt)

@@ -1,4 +1,4 @@
-"""DQ.FIND and LIST's REV: conditions, patterns, ranges, cursors, and what DO does."""
+"""DQ.FIND and LIST's REV: conditions, patterns, ranges, cursors, and the actions of DO."""
 
 import pytest
 

@@ -24,7 +24,7 @@ def random_parts(ids) -> set:
 
 
 def assert_unlike(*rows):
-    """These rows of ids have nothing but their time in common."""
+    """Checks that these rows of ids have only their time in common."""
     parts = [random_parts(ids) for ids in rows]
     assert len(set.union(*parts)) == sum(map(len, parts)), rows
     assert len({id for ids in rows for id in ids}) == sum(map(len, rows))

@@ -109,7 +109,7 @@ def walk(q, state, between, *options, count=7):
 
 
 def leave(q, state, id):
-    """Takes one message out of the state."""
+    """Removes one message from the state."""
     if state in ("finished", "cancelled"):
         q.do("SEND", "x", "ID", id, "DELAY", 10**8)
     elif state == "dead":

@@ -1,4 +1,4 @@
-"""MAXTIMEOUTS: a message that outlives too many of its workers is dead, whatever RETRIES says."""
+"""MAXTIMEOUTS: a message that has killed too many of its workers is dead, regardless of RETRIES."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.harness.server import wait_for
 
 
 def lose(q):
-    """A worker takes the message and never comes back."""
+    """A worker takes the message and dies."""
     [m] = q.fetch()
     q.advance(1000)
     return m

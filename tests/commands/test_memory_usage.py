@@ -19,7 +19,7 @@ def each(verb, *args):
     return lambda n: [f"DQ.{verb}", "q", *(str(arg).replace("{n}", str(n)) for arg in args)]
 
 
-# What is sent for each message, and what is done to the queue afterwards.
+# The command that is sent for each message, and the operations on the queue afterwards.
 SHAPES = {
     "plain": (each("SEND", "x" * 100), []),
     "empty payloads": (each("SEND", ""), []),

@@ -1,4 +1,4 @@
-"""Mistakes that are easily made: each gets an error that says what was probably meant, and changes nothing."""
+"""Mistakes that are easily made: each gets an error with the word that was probably meant, and changes nothing."""
 
 import pytest
 

@@ -247,7 +247,7 @@ def test_queues_that_the_user_may_not_take_from_are_passed_over(server, w, limit
     for n in (1, 2, 3):
         send(w, n, "x", "y")
     assert [nfetch(limited) for _ in range(3)] == [(key(2), [b"x"]), (key(2), [b"y"]), None]
-    # Others take what is left.
+    # Other clients take the remaining messages.
     assert sorted(nfetch(w)[0] for _ in range(4)) == [key(1), key(1), key(3), key(3)]
 
 
@@ -270,13 +270,13 @@ def test_a_waiter_is_not_woken_by_a_queue_that_it_may_not_take_from(server, w, l
     send(w, 2, "c")
     assert got(blocked) == (key(2), [b"c"])
     blocked = waiter(server, auth=("limited", "secret"))
-    # The rights are looked at anew within a second.
+    # The rights are checked again within a second.
     w.ok("ACL", "SETUSER", "limited", "~f:*")
     assert got(blocked) == (key(1), [b"b"])
 
 
 def test_a_selector_for_another_command_opens_no_queue(server, w, limited):
-    """NFETCH takes what FETCH of the key would take: one selector must allow both the command and the key."""
+    """NFETCH takes messages like FETCH of the key: one selector must allow both the command and the key."""
     for n in (1, 2, 3):
         send(w, n, f"{n}a", f"{n}b")
     w.ok("ACL", "SETUSER", "limited", "reset", "on", ">secret", "%RW~f:{1}", "+dq.nfetch", "(+get %RW~f:{2})", "(+@all ~f:{3})")

@@ -1,4 +1,4 @@
-"""PARK and DQ.SIGNAL: a message waits for a signal, with nobody who polls."""
+"""PARK and DQ.SIGNAL: a message waits for a signal, without polling."""
 
 import pytest
 
@@ -93,11 +93,11 @@ def test_a_signal_that_comes_before_the_park_is_kept(q):
     assert signal(q, "job", "DATA", "one") == 1
     assert signal(q, "job", "DATA", "two") == 1
     assert q.get("job")["signal"] == b"two"
-    # It has come already, so there is nothing to wait for.
+    # The signal has come already, so there is nothing to wait for.
     q.nack(m.receipt, "SILENT", "PARK")
     again = q.one("WITHMETA")
     assert again.meta["signal"] == b"two"
-    # This delivery has got it, so the next PARK waits for another one.
+    # This delivery has got the signal, so the next PARK waits for another one.
     q.nack(again.receipt, "SILENT", "PARK")
     assert (q.state("job"), q.get("job")["signal"]) == ("held", None)
     assert signal(q, "job", "DATA", "three") == 1

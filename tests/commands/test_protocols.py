@@ -231,7 +231,7 @@ def test_every_reply_over_resp3_is_that_over_resp2_with_types(server):
     assert kinds(over3) == {dict, list, bytes, int, float, bool, type(None), Status, Error}
 
 
-# The calls of the script that are errors; all others must do what their options say.
+# The calls of the script that are errors; all others must obey their options.
 REFUSED = {"CREATE q", "INFO missing", "SEND plain x"}
 
 
@@ -241,7 +241,7 @@ def test_the_calls_of_the_script_are_not_refused(server):
 
 
 def tokens(arguments, named: bool = False) -> set:
-    """The words of a command that say an option. Those that are a value of one do not count (`named`)."""
+    """The words of a command that are options. Words that are values of an option do not count (`named`)."""
     found = set()
     for argument in arguments:
         token = argument.get(b"token")
@@ -252,7 +252,7 @@ def tokens(arguments, named: bool = False) -> set:
 
 
 def commands(server) -> list:
-    """All commands of the module but the internal ones."""
+    """All commands of the module except the internal ones."""
     names = server.wire(3).ok("COMMAND", "LIST", "FILTERBY", "MODULE", "dq")
     return sorted(name.decode().upper().removeprefix("DQ.") for name in names if name not in (b"dq.op", b"dq.ops"))
 

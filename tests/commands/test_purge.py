@@ -1,4 +1,4 @@
-"""DQ.PURGE by state, by group, by both, and of everything."""
+"""DQ.PURGE by state, by group, by both, and of a whole queue."""
 
 import pytest
 
@@ -174,8 +174,8 @@ GROUPS, EACH = 200, 50
 
 
 def many_groups(r, key):
-    """EACH delayed and EACH due messages in each of GROUPS groups: of four kinds in turn, paused, held up
-    by one in retry, busy with one, and ready. Also the receipts of those that run."""
+    """Adds EACH delayed and EACH due messages to each of GROUPS groups: of four kinds in turn, paused, held up by one
+    in retry, busy with one, and ready. Also the receipts of those that run."""
     q = Scene(r, key, "LEASE", 10**9)
     pipe = r.pipeline(transaction=False)
     for g in range(GROUPS):
@@ -253,7 +253,7 @@ def test_replicas_have_the_same_queue_after_a_purge_of_many_groups(replica_pair,
     pipe.execute()
     q = Scene.over(r, key)
     assert q.do("PURGE", "STATE", "ready") >= 6000
-    # The groups join their line again when their next messages fall due.
+    # The groups join the ready line again when their next messages are due.
     wait_for(lambda: q.len("delayed") == 6000, what="the next ones")
     replica_pair.assert_same(key)
     got = q.receipts("COUNT", 100)

@@ -1,4 +1,4 @@
-"""Records: what is kept of a message that has ended, for how long, and what GET shows of it."""
+"""Records: the data that is kept of an ended message, how long it is kept, and its fields in GET."""
 
 import time
 
@@ -344,7 +344,7 @@ def test_old_records_are_removed_without_any_command(server, r3, key):
 
 
 def test_removing_many_old_records_does_not_hold_the_server(server, r3, key):
-    """100,000 records expire at once; other clients are answered again and again while they are removed."""
+    """100,000 records expire at once; other clients are answered repeatedly while the records are removed."""
     q = Queue(r3, key)
     q.do("CREATE", "RETAINCOUNT", 0, "RETAIN", 10**9)
     for _ in range(20):

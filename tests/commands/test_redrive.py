@@ -67,7 +67,7 @@ def test_a_redriven_message_is_due_now_with_counters_at_zero(r, key):
     assert (row["type"], row["priority"], row["headers"]) == ("t", 2, {"h": "v"})
     m = q.one()
     assert m.attempt == 1
-    # It has all its attempts again: one failure is allowed, the next one is its death.
+    # The message has all its attempts again: one failure is allowed, the next one is its death.
     q.nack(m.receipt)
     assert q.row("a")["state"] == "ready"
     q.nack(q.one().receipt)

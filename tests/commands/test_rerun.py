@@ -11,7 +11,7 @@ def q(r, key):
 
 
 def run_and_replace(q, *options, payload="new"):
-    """A message `job` runs, and another payload of that id comes."""
+    """A message `job` runs, and another payload with that id is sent."""
     q.send("old", "ID", "job")
     m = q.one()
     assert q.send(payload, "ID", "job", "REPLACE", "RERUN", *options) == b"job"
@@ -243,6 +243,6 @@ def test_it_waits_in_a_dump_a_copy_and_over_a_reload(r, key):
     one = restored.one("WITHMETA")
     assert (one.payload, one.meta["group"], one.meta["priority"]) == (b"new", b"g", -5)
     assert as_map(one.meta["headers"]) == {"a": b"b"}
-    # Nothing runs in a copy: the message has come back.
+    # No message runs in a copy: the message has come back.
     copied = Queue(r, key + b"-copy").get("job")
     assert (copied["payload"], copied["state"], truth(copied["rerun"])) == (b"new", b"ready", False)

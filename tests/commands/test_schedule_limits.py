@@ -1,4 +1,4 @@
-"""UNTIL, TIMES and JITTER of DQ.SCHEDULE, DQ.SCHEDULES with PAUSE and RESUME, and what the listing says of them."""
+"""UNTIL, TIMES and JITTER of DQ.SCHEDULE, DQ.SCHEDULES with PAUSE and RESUME, and their fields in the listing."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_a_time_whose_id_is_taken_is_skipped_and_counted(q):
     q.send("mine", "ID", f"s@{START + 100}")
     assert q.advance(100)["fired"] == 0
     assert (extras(q)["skipped"], extras(q)["times"], q.schedules()["s"]["fired"]) == (1, 2, 0)
-    # What is skipped takes none of its times.
+    # A fire that is skipped does not count as one of its times.
     assert q.advance(1000)["fired"] == 2
     assert q.schedules() == {}
 

@@ -1,4 +1,4 @@
-"""DQ.SCHEDULE with EVERY: the messages it sends, OVERLAP, replacement, and what does and does not stop it."""
+"""DQ.SCHEDULE with EVERY: the messages it sends, OVERLAP, replacement, and the commands that stop it or not."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_every_fires_from_now_plus_ms(r, key):
     )
     assert q.advance(350)["fired"] == 3
     assert waiting(q) == [f"tick@{START + t}" for t in (100, 200, 300, 400)]
-    # Each one has fired at its own time and not at the end of the step.
+    # Each schedule has fired at its own time and not at the end of the step.
     assert q.row(f"tick@{START + 300}")["sent-at"] == START + 300
 
 
@@ -222,7 +222,7 @@ def test_a_message_due_in_a_millisecond_comes_before_a_fire_in_it(r, key):
     q.do("SCHEDULE", "s", "EVERY", 100, "PAYLOAD", "x")
     q.add("due", "DELAY", 100)
     q.advance(100)
-    # In one millisecond, due times come before schedules.
+    # In one millisecond, due messages are processed before schedules.
     assert q.take("COUNT", 2) == ["due", f"s@{START + 100}"]
 
 

@@ -43,7 +43,7 @@ def test_a_failed_message_that_is_snoozed_is_delayed_and_does_not_hold_its_group
     assert b.id == b"b"
     q.ack(b.receipt)
     q.advance(50)
-    # It is due again at its score, before the later ones.
+    # The message is due again at its score, before the later ones.
     assert [m.id for m in q.fetch()] == [b"a"]
 
 

@@ -1,4 +1,4 @@
-"""Which ids are taken, and what frees them: DEDUP, REPLACE, records."""
+"""The ids that are taken, and the ways to free them: DEDUP, REPLACE, records."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_dedup_keeps_an_id_taken_for_exactly_its_time(r, key, how, retain):
     end(q, "a", how)
     q.advance(99)
     assert q.add("a") is None
-    # The record of a cancelled message can be replaced; where there is none, nobody knows how the message has ended.
+    # The record of a cancelled message can be replaced; without a record it is unknown how the message has ended.
     if how == "finished" or retain < 100:
         assert q.add("a", "REPLACE") is None
     q.advance(1)

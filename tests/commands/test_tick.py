@@ -1,4 +1,4 @@
-"""DQ.TICK and manual clocks: what falls due, in which order, and what TICK counts."""
+"""DQ.TICK and manual clocks: the due events, their order, and the counts of TICK."""
 
 import random
 
@@ -128,7 +128,7 @@ def test_tick_refuses_a_key_of_another_type(r, key):
 
 
 def test_events_take_effect_in_the_order_of_their_times(r, key):
-    """A lease ends before the TTL and other messages fall due around it: what happens first has its effect first."""
+    """A lease ends before the TTL and other messages fall due around it: the first event has its effect first."""
     q = Manual(r, key, "RETRIES", -1)
     q.send("timeout first", "ID", "a", "TTL", 50)
     q.one("LEASE", 20)

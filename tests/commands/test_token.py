@@ -48,7 +48,7 @@ def test_only_what_still_runs_is_repeated(q):
     assert same([b, c], q.fetch("CONSUMER", "w", "TOKEN", "t"))
     assert same([c], q.fetch("CONSUMER", "w", "TOKEN", "t", "ACK", 2, b.receipt, a.receipt))
     assert q.info()["acked"] == 2
-    # Nothing of it runs after the acks: a fetch like any other.
+    # No message of the last delivery runs after the acks, so this is a normal fetch.
     [d] = q.fetch("CONSUMER", "w", "TOKEN", "t", "ACK", 1, c.receipt)
     assert d.payload == b"d"
     assert same([d], q.fetch("CONSUMER", "w", "TOKEN", "t", "ACK", 1, c.receipt))

@@ -127,7 +127,7 @@ def test_oldest_due_age_counts_whatever_was_not_delivered(r, key):
     q.advance(30)
     assert age() == 30
     head = q.one("GROUP", "g")
-    # It is blocked by the running message.
+    # The message is blocked by the running message.
     assert (age(), q.state("behind")) == (30, "blocked")
     q.do("PAUSE", "GROUP", "g")
     q.do("PAUSE")
@@ -152,7 +152,7 @@ def test_oldest_due_age_counts_from_the_first_due_time(r, key):
     q.one()
     assert age() is None
     q.advance(100)
-    # Its lease has run out.
+    # The lease of a has run out.
     assert (age(), q.state("a")) == (100, "ready")
     q.nack(q.one().receipt)
     q.advance(10)

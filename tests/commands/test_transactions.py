@@ -6,7 +6,7 @@ from tests.harness.replies import Manual, Queue
 from tests.harness.verbs import KEYS, WRITES
 from tests.harness.wire import NULL_ARRAY, Error
 
-# Calls that write of verbs that else only read.
+# Calls that write, of verbs that otherwise only read.
 CHANGES = [("SCHEDULES", "k", "PAUSE", "n"), ("SCHEDULES", "k", "RESUME", "n")]
 
 # Calls without effect on a queue with one delayed and one running message.
@@ -157,7 +157,7 @@ def test_what_only_writes_with_some_words_works_in_a_script_that_may_write(serve
 
 
 def test_commands_of_a_transaction_take_effect_one_after_the_other(server, key):
-    """Commands of one EXEC happen at the same time, but one after the other."""
+    """Commands of one EXEC happen at the same time, but in sequence."""
     w = server.wire()
     w.ok("MULTI")
     w.ok("DQ.SEND", key, "a", "ID", "a")

@@ -127,7 +127,7 @@ def test_a_lease_end_past_the_ttl_counts_as_timeout_and_expiry(r, key):
 
 
 def test_expired_messages_free_maxlen_and_maxrunning(r, key):
-    """Messages that expire free every slot they had, round after round."""
+    """Messages that expire free every slot that they had, round after round."""
     q = Manual(r, key, "TTL", 10, "MAXLEN", 3, "MAXRUNNING", 2, "LEASE", 5)
     for _ in range(20):
         assert len(q.do("MSEND", 3, *"abc")) == 3

@@ -1,4 +1,4 @@
-"""Runs the conformance cases with any client: `cases.json` has the steps, docs/clients.md says what they mean."""
+"""Runs the conformance cases with any client: `cases.json` has the steps, docs/clients.md explains them."""
 
 import json
 import re
@@ -10,7 +10,7 @@ _numbers = count()
 
 
 class Failure(Exception):
-    """What `do` raises for an error reply of the server."""
+    """The exception of `do` for an error reply of the server."""
 
 
 def run(case, do, work=None, durable=None):
@@ -44,7 +44,7 @@ def is_error(expected, text):
 
 
 def matches(expected, reply, known):
-    """Whether a reply is what a step expects. RESP2 has no maps, doubles and booleans of its own."""
+    """Whether a reply is the one that a step expects. RESP2 has no maps, doubles and booleans of its own."""
     if isinstance(reply, bytes):
         reply = reply.decode()
     if isinstance(expected, str):

@@ -1,4 +1,4 @@
-"""The conformance cases of clients, with redis-py alone: so that they are true, whatever a client makes of them."""
+"""The conformance cases of clients, with redis-py alone, so that their truth does not depend on any client."""
 
 import pytest
 import redis

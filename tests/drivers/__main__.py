@@ -20,24 +20,26 @@ WORK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "drivers"
 HERE = Path(__file__).parent
 SUITES = ["kombu", "celery", "dramatiq"]
 KOMBU = ["test_redis.py", "test_redis_brpop_qos.py"]
-# Those of the broker, and those that run actors. What is left is about other brokers, the command line and single classes.
+# The tests of the broker, and those that run actors. The rest is about other brokers, the command line and single
+# classes. The rest is about other brokers, the command line and single classes.
 DRAMATIQ = ["redis", "worker", "actors", "callbacks", "composition", "generic_actors", "results"]
-# They need other services and libraries, and have nothing to do with the broker.
+# These tests need other services and libraries, and have nothing to do with the broker.
 OTHER = ["backend", "database_backend", "security", "serialization", "logfile_format", "mem_leak_in_exception_handling"]
 
 DIFFERENCES = {
-    # They look into the keys of the Redis transport.
+    # These tests look into the keys of the Redis transport.
     "test_restore_visible_requeues_expired_unacked",
     "test_failed_requeue_keeps_message_unacked",
     "test_failed_restore_visible_keeps_message_unacked",
     "test_unacked_message_requeued_on_connection_close",
-    # The same, over the connection of the fetch, which goes on its way with an ack.
+    # This test looks into them over the connection of the fetch, which goes on its way with an ack.
     "test_hub_pauses_pending_brpop_until_ack",
-    # It expects that a message is doubled, which it does not expect of brokers whose URL begins with redis.
+    # This test expects that a message is doubled, but not of brokers whose URL begins with redis.
     "test_chord_header_id_duplicated_on_rabbitmq_msg_duplication",
     # A task with an eta waits in the server, so no worker has it scheduled.
     "test_scheduled",
-    # They look into the keys of RedisBroker or call its own methods (docs/drivers/dramatiq.md has their counterparts).
+    # These tests look into the keys of RedisBroker or call its own methods (docs/drivers/dramatiq.md has their
+    # counterparts).
     "test_redis_consumer_ack_can_retry_on_connection_error",
     "test_redis_consumer_nack_can_retry_on_connection_error",
     "test_redis_dead_lettered_messages_are_cleaned_up",
@@ -71,7 +73,7 @@ def suite(name: str, scheme: str) -> Path:
     (copy / "pytest.ini").write_text(
         "[pytest]\npython_classes = test_*\ntimeout = 600\nfilterwarnings = ignore\naddopts = -p no:cacheprovider\n"
     )
-    # Some tests start programs, which have to know dq:// too.
+    # Some tests start programs, which need dq:// too.
     (copy / "sitecustomize.py").write_text("import dqueue.kombu\n")
     if name == "kombu":
         for file in KOMBU:

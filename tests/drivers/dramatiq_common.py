@@ -1,4 +1,4 @@
-"""What Dramatiq's own tests import from `tests/common.py`, which its source archive does not have."""
+"""The names that Dramatiq's own tests import from `tests/common.py`, which its source archive does not have."""
 
 import os
 import sys

@@ -1,4 +1,6 @@
-"""Batches after restart, rewrite, snapshot and failover: compared by digest, and by what is released afterwards."""
+"""Batches after restart, rewrite, snapshot and failover: compared by digest, and by the messages that are released
+afterwards.
+"""
 
 import pytest
 
@@ -38,7 +40,7 @@ def seen_batches(q):
 
 
 def to_the_end(q):
-    """What is delivered until nothing is left, with the dead ones redriven late. Returns the ids in order."""
+    """The deliveries until nothing is left, with the dead messages redriven late. Returns the ids in order."""
     order = []
     for step in range(8):
         q.advance(3000)

@@ -31,7 +31,7 @@ def family(client):
 
 
 def outcome(p, c):
-    """What happens to them from then on."""
+    """The events of the messages from then on."""
     seen = []
     for step in (
         lambda: c.do("REDRIVE", "ALL"),
@@ -70,7 +70,7 @@ def test_they_are_the_same_on_a_replica_and_after_a_failover(replica_pair):
 
 
 class Queue2(Queue):
-    """A queue with a manual clock that is there already."""
+    """An existing queue with a manual clock."""
 
     def advance(self, ms):
         return self.tick("ADVANCE", ms)
@@ -106,7 +106,7 @@ def test_an_end_and_its_count_are_one_command_of_the_log(make_server):
         before = len(commands(server))
         c.send("x", "ID", id, "PARENT", "p", "p")
         [entry] = commands(server)[before:]
-        # The first child tells the parent of its queue.
+        # The first child reports its queue to the parent.
         assert (entry[1::2] if keys else entry[1]) == (keys or b"c")
     for _ in range(2):
         receipt = c.one().receipt

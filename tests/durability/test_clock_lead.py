@@ -11,7 +11,7 @@ SECOND = 1000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
-# What a lead that is cut may be off by: the time that the test takes.
+# The greatest error of a lead that is cut: the time that the test takes.
 SLACK = 20 * SECOND
 
 
@@ -41,7 +41,7 @@ def wrong(tmp_path):
 
 
 def move(source, target, key):
-    """What MIGRATE does."""
+    """The steps of MIGRATE."""
     dump = source.client().dump(key)
     assert target.client().restore(key, 0, dump) in (b"OK", True)
     settled(Queue(target.client(), key))
@@ -137,7 +137,7 @@ def test_a_point_of_time_stays_where_it_is_and_is_never_early_by_the_new_clock(w
     q.do("CREATE", "RETAIN", HOUR)
     at = now_ms() + 90 * MINUTE
     q.send("later", "ID", "later", "AT", at)
-    # Due there, and not by the clock of the others.
+    # The message is due by this server's clock, and not by the clocks of the others.
     passed = now_ms() + HOUR + 200
     q.send("passed", "ID", "passed", "AT", passed)
     q.send("grouped", "ID", "grouped", "AT", passed, "GROUP", "g")
@@ -150,7 +150,7 @@ def test_a_point_of_time_stays_where_it_is_and_is_never_early_by_the_new_clock(w
     assert q.get("passed")["due-at"] == passed
     assert [q.state(id) for id in ("later", "passed", "grouped", "ready")] == ["delayed", "delayed", "delayed", "ready"]
     assert q.ids("COUNT", 10) == [b"ready"]
-    # By the new clock there is more than an hour left, and not ten minutes.
+    # By the new clock more than an hour is left, and not ten minutes.
     assert q.state("expires") == "delayed"
 
 
@@ -276,7 +276,7 @@ def test_the_lead_of_a_queue_is_cut_when_a_replica_is_promoted(wrong, make_serve
     wait_for(lambda: Queue(replica.client(), "q").len() == 1, 20, "replication")
     q.send("y")
     last = q.one("LEASE", 10 * MINUTE).receipt
-    # A queue that was loaded as a whole, and one that was made by the log.
+    # One queue was loaded as a whole, and the other one was made by the log.
     second = Queue(primary.client(), "second")
     second.send("x", "ID", "x", "DELAY", 10 * MINUTE)
     assert primary.client().execute_command("WAIT", 1, 10_000) == 1
@@ -330,5 +330,5 @@ def test_what_falls_due_after_a_promotion_wakes_waiters_though_the_clock_was_ahe
         Queue(primary.client(), f"q{n}").send("x", "DELAY", 1500)
     wait_for(lambda: Queue(replica.client(), "q49").len() == 1, 20, "replication")
     replica.client().execute_command("REPLICAOF", "NO", "ONE")
-    # No command touches them: by the clock of the new primary they would be due 20 seconds later.
+    # No command touches the queues: by the clock of the new primary they would be due 20 seconds later.
     wait_for(lambda: replica.info("dq")["dq_ready"] == "50", 15, "all to be due")

@@ -15,7 +15,7 @@ from tests.durability.test_clock_lead import (  # noqa: F401
 from tests.harness.replies import Queue, as_maps, digest
 from tests.harness.server import now_ms, wait_for
 
-# A step of a server that was ahead, back to the right time.
+# The steps back to the right time, of a server that was ahead.
 AHEAD = [10 * SECOND, HOUR, 3 * DAY]
 
 

@@ -1,4 +1,6 @@
-"""A slot moves to a node whose clock is behind: who waits there gets its messages, not early and not much too late."""
+"""A slot moves to a node whose clock is behind: clients that wait there get its messages, not early and not much too
+late.
+"""
 
 import pytest
 
@@ -46,7 +48,7 @@ def test_a_queue_that_comes_ahead_serves_those_who_wait_for_its_family(apart, ah
     q.send("late", "ID", "late", "DELAY", HOUR)
     apart.move_slot(apart.slot(key), source, target)
     waiting = target.wire()
-    # A wait ends with nothing where the queues of the node change.
+    # A wait ends without a message if the queues of the node change.
     name, [[id, next_receipt, *_]] = wait_for(lambda: waiting.ok("DQ.NFETCH", "f", "BLOCK", 10 * SECOND), 60, "a message")
     assert (name, id) == (key.encode(), b"soon")
     assert next_receipt > receipt

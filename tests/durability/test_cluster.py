@@ -92,7 +92,7 @@ def test_waiters_are_redirected_when_their_slot_moves(plan_move):
 
 
 def test_a_queue_that_comes_before_the_keys_that_it_names_waits_for_them(cluster):
-    """A lease ends in between. What follows must find the event stream, the queue of DEADTO, and the parent."""
+    """A lease ends in between. The next commands must find the event stream, the queue of DEADTO, and the parent."""
     source = cluster.owner("{s}q")
     target = next(node for node in cluster.nodes if node is not source)
     client, slot = source.client(), cluster.slot("{s}q")

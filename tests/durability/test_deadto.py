@@ -10,7 +10,7 @@ LOG = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentag
 
 
 def run_all(client):
-    """Deaths of every kind, some of which cannot go."""
+    """Deaths of every kind, with some messages that cannot go."""
     q = Manual(client, "q", "RETRIES", 0, "LEASE", 100, "ONDEAD", "BLOCK", "DEADTO", "d")
     q.do("MSEND", 4, *"abcd", "GROUP", "g")
     q.send("ttl", "TTL", 50, "ID", "taken")

@@ -1,4 +1,4 @@
-"""EVENTS: replicas, logs and reloads have the same entries, and they tell the state of every message."""
+"""EVENTS: replicas, logs and reloads have the same entries, and the states of all messages follow from them."""
 
 import random
 import time
@@ -13,7 +13,7 @@ LOG = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentag
 
 
 def check(client, key="q", name="events"):
-    """The stream tells what is there, once no TTL ends meanwhile; messages that have ended may have left no record."""
+    """The stream agrees with the queue, if no TTL ends meanwhile; messages that have ended may have left no record."""
     ended = {"finished", "dead", "cancelled", None}
 
     def is_told():
@@ -56,7 +56,7 @@ def create(client, *options):
 
 
 def rest(client):
-    """Waits until nothing falls due any more."""
+    """Waits until no more messages fall due."""
     q = Queue(client, "q")
     q.do("PAUSE")
     wait_for(lambda: q.len("delayed") + q.len("retry") + q.len("running") == 0, 10, "the end of all leases")
@@ -75,7 +75,7 @@ def test_a_replica_has_the_same_entries(replica_pair, seed):
     check(client)
     client.execute_command("DEBUG", "RELOAD")
     assert client.xrange("events") == twin.xrange("events")
-    # A replica that becomes the primary goes on where the other one has ended.
+    # A replica that becomes the primary continues where the other one has ended.
     replica_pair.promote()
     Queue(twin, "q").do("RESUME")
     churn(twin, random.Random(seed), 200)
@@ -123,7 +123,7 @@ def test_a_stream_that_expires_is_the_same_on_a_replica(replica_pair):
     for n in range(20):
         q.send("x", "DELAY", 600_000)
         client.pexpire("events", 1)
-        # Nobody may look at the key before the queue does.
+        # No command may touch the key before the queue itself does.
         time.sleep(0.01)
         q.send("y", "DELAY", 600_000)
     client.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 1)

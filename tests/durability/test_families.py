@@ -1,4 +1,4 @@
-"""DQ.NFETCH in a cluster: it takes what lies on its node, and its waiters learn of slots that move."""
+"""DQ.NFETCH in a cluster: it takes messages of its node, and its waiters notice slots that move."""
 
 import time
 
@@ -79,7 +79,7 @@ def test_a_waiter_at_the_new_node_gets_the_messages_of_a_queue_that_comes(cluste
         wait_for(lambda: taken(w) == [name], what="the message")
         w.ok("DQ.SEND", name, "b")
     blocked = target.wire()
-    # Null also tells of the slots that an earlier test has moved, some time after they have moved.
+    # A null reply also reports the slots that an earlier test has moved, some time after they have moved.
     assert blocked.ok("DQ.NFETCH", "f", "BLOCK", 1000) is None
     blocked.send("DQ.NFETCH", "f", "BLOCK", 0)
     target.wait_blocked(1)
@@ -104,7 +104,7 @@ def test_a_node_that_the_others_do_not_hear_gives_nothing(cluster):
             other.pause()
         try:
             wait_for(lambda: "cluster_state:fail" in w.ok("CLUSTER", "INFO").decode(), 30, "the node to notice")
-            # It looks four times a second.
+            # The module looks four times a second.
             time.sleep(0.5)
             assert w.ok("DQ.NFETCH", "f") is None
         finally:

@@ -1,4 +1,4 @@
-"""Everything that any version has ever written still loads unchanged."""
+"""All files that any version has ever written still load unchanged."""
 
 import re
 import shutil
@@ -20,7 +20,7 @@ from tests.harness.replies import Queue
 from tests.harness.server import ROOT, Server, wait_for
 
 SNAPSHOT = ROOT / "crates/queue/src/codec/snapshot/mod.rs"
-# On a replica without a primary nothing falls due, however old the files are.
+# On a replica without a primary no message falls due, even if the files are old.
 STILL = {"replicaof": "127.0.0.1 1"}
 
 
@@ -73,7 +73,7 @@ def test_dumps_of_every_version_restore_unchanged(r3, version, key):
 
 @pytest.mark.parametrize("version", versions())
 def test_queues_of_every_version_can_be_used_after_loading(server_with_files, version):
-    """Old leases end, receipts go on growing, and what is due is delivered."""
+    """Old leases end, receipts continue to grow, and due messages are delivered."""
     server = server_with_files((FOLDER / version / "dump.rdb", "dump.rdb"))
     held = description(version)
     for key in KEYS:
@@ -88,14 +88,16 @@ def test_queues_of_every_version_can_be_used_after_loading(server_with_files, ve
 
 
 def test_every_version_of_the_encoding_has_its_files():
-    """The newest version writes what the files of its name hold, so that they cannot be those of another."""
+    """The newest version writes the same bytes as in the files of its name, so that these cannot be those of
+    another.
+    """
     newest = re.search(r"VERSION: u32 = (\d+);", SNAPSHOT.read_text())[1]
     assert versions() == [f"v{number}" for number in range(1, int(newest) + 1)]
 
 
 @pytest.mark.parametrize("version", versions())
 def test_a_replica_follows_a_primary_of_every_version(make_server, version):
-    """It gets the snapshot of that primary, and then all that the primary has replicated since."""
+    """The replica gets the snapshot of that primary, and then all log entries that the primary has replicated since."""
     folder = FOLDER / version / "preamble"
     [snapshot], [log] = folder.glob("*.base.rdb"), folder.glob("*.incr.aof")
     primary = RecordedPrimary(snapshot.read_bytes(), log.read_bytes())
@@ -114,7 +116,7 @@ def test_a_replica_follows_a_primary_of_every_version(make_server, version):
         client.execute_command("REPLICAOF", "NO", "ONE")
     finally:
         primary.close()
-    # Promoted, it does what only this version can.
+    # After its promotion the replica runs a command that only this version has.
     q = Queue(client, "manual")
     q.send("one", "BATCH", "new", "PRIORITY", -128, "GROUP", "new")
     q.send("after it", "ID", "after", "AFTER", "new", "GROUP", "after new")

@@ -1,4 +1,6 @@
-"""Groups after reload, restart, replication and copying: compared by digest, and by what is delivered afterwards."""
+"""Groups after reload, restart, replication and copying: compared by digest, and by the messages that are delivered
+afterwards.
+"""
 
 import pytest
 
@@ -42,12 +44,12 @@ def fail_three_times(q, group):
 def return_all_leases(q):
     """Returns all leased messages without a failure, so that a COPY equals its source."""
     while running := q.listed("running"):
-        # One at a time, because a nack of the first message of a batch returns the later ones.
+        # The test nacks one message at a time, because a nack of the first message of a batch returns the later ones.
         q.nack(q.row(running[0])["receipt"], "SILENT")
 
 
 def behaviour_from_now(q):
-    """A list of what the queue delivers and counts from here on."""
+    """A list of the deliveries and counts of the queue from here on."""
     seen = []
     for _ in range(12):
         seen.append(q.counts())

@@ -1,4 +1,6 @@
-"""The log: one entry for each operation, none for what changes nothing, and what is left where its end is missing."""
+"""The log: one entry for each operation, none for a command that changes nothing, and the state after the end of the
+log is lost.
+"""
 
 import os
 
@@ -61,7 +63,7 @@ def test_a_torn_log_of_jobs_holds_whole_operations(make_server):
 
 
 def records(server, work):
-    """What `work` appends to the AOF."""
+    """The commands that `work` appends to the AOF."""
     before = len(commands(server))
     work()
     return [c[0].upper() for c in commands(server)[before:]]

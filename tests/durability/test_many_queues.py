@@ -1,4 +1,4 @@
-"""Many queues with something to do in one moment: what each of them replicates, and what a restart leaves."""
+"""Many queues with due events in one moment: the log entries of each, and the state after a restart."""
 
 from tests.harness.replies import Queue, digest, msgs
 from tests.harness.server import now_ms, wait_for

@@ -1,4 +1,6 @@
-"""Limits after restart, rewrite, torn log and failover: compared by digest, and by what is delivered afterwards."""
+"""Limits after restart, rewrite, torn log and failover: compared by digest, and by the messages that are delivered
+afterwards.
+"""
 
 import pytest
 
@@ -30,7 +32,7 @@ def busy_queue(client, key):
 
 
 def to_the_end(q):
-    """What is delivered while time passes, until only what is too large is left."""
+    """The deliveries while time passes, until only messages that are too large are left."""
     order = []
     for _ in range(60):
         q.advance(700)

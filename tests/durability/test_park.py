@@ -1,4 +1,4 @@
-"""Parked messages, signals and what waits for a run, after restart, rewrite and failover, and in the log."""
+"""Parked messages, signals and messages that wait for a run, after restart, rewrite and failover, and in the log."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def busy_queue(client, key):
 
 
 def to_the_end(q, held):
-    """What happens to all of them."""
+    """The events of all of the messages."""
     seen = [q.nack(held["kept"].receipt, "SILENT", "PARK"), q.ack(held["run"].receipt)]
     for _ in range(7):
         seen.append([q.do("SIGNAL", "ever", "DATA", "go"), q.listed("held")])

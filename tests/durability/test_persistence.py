@@ -1,4 +1,4 @@
-"""Everything about a queue survives RDB, AOF, reload, crash, copying and moving, by digest and by behaviour."""
+"""The whole state of a queue survives RDB, AOF, reload, crash, copying and moving, by digest and by behaviour."""
 
 import time
 
@@ -77,7 +77,7 @@ def cycle(request, make_server):
 
 
 def view(q):
-    """What a client can see of a rich queue."""
+    """The state that a client can see of a rich queue."""
     info = q.info()
     for name in ("now", "blocked-clients", "oldest-ready-age", "oldest-due-age"):
         info.pop(name)
@@ -113,7 +113,9 @@ def test_random_traffic_survives(cycle):
 
 
 def test_time_goes_on_after_loading(cycle):
-    """What fell due during the downtime is delivered at once; what falls due later wakes a waiter on time, as do lease ends."""
+    """Messages that fell due during the downtime are delivered at once; those that fall due later wake a waiter on
+    time, as do lease ends.
+    """
     server, turn = cycle
     # A slow machine is given more time to load.
     for ahead in (1500, 6000, 24000):

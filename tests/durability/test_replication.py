@@ -1,4 +1,4 @@
-"""Primary and replica: equal state, no action of the replica by itself, promotion, pauses and failover."""
+"""Primary and replica: equal state, no action of the replica on its own, promotion, pauses and failover."""
 
 import time
 
@@ -216,7 +216,7 @@ def test_nothing_is_delivered_during_a_client_pause(pair, mode):
     for w in waiters:
         w.send("DQ.FETCH", "q", "BLOCK", 0, "LEASE", 60000)
     pair.primary.wait_blocked(4)
-    # Sent together, so that the pause begins before anything is due.
+    # The commands are sent together, so that the pause begins before anything is due.
     admin.send_many(
         [
             ("DQ.MSEND", "q", 3, *"abc", "DELAY", 400),
@@ -271,7 +271,7 @@ def test_a_frozen_primary_processes_what_fell_due_meanwhile(pair):
     pair.primary.pause()
     time.sleep(0.4)
     pair.primary.resume()
-    # The lease goes on until the commands were read that had arrived.
+    # The lease lasts until the commands that had arrived were read.
     wait_for(lambda: q.info()["timeouts"] == 1, 10, "the end of the lease")
     assert q.ack(old) == 0
     assert sorted(q.payloads("COUNT", 10, "LEASE", 60_000)) == [b"a", b"b", b"c", b"d", b"e", b"leased"]

@@ -78,7 +78,7 @@ def test_schedules_survive_reload_dump_and_copy(r, key, way):
         assert_same_digest(r, key, q.key)
     assert q.schedules() == before
     q.advance(100)
-    # The last one has not ended, so OVERLAP SKIP still holds.
+    # The last message has not ended, so OVERLAP SKIP still holds.
     assert q.listed("ready") == [f"e@{START + 100}"]
     q.drain()
     q.advance(50)

@@ -1,5 +1,5 @@
-"""What a standstill of the server, or a restart, means for leases and schedules. A server that was stopped, one that ran a long
-command, and one whose clock stepped forward are alike."""
+"""The effect of a standstill of the server, or of a restart, on leases and schedules. A server that was stopped, one
+that ran a long command, and one whose clock stepped forward are alike."""
 
 import time
 
@@ -15,7 +15,7 @@ OVER_A_SECOND = 1.1
 
 
 def stopped(server, seconds, meanwhile):
-    """Stops the process for so long; `meanwhile` happens when it has just been stopped."""
+    """Stops the process for this time; `meanwhile` happens when it has just been stopped."""
     server.pause()
     meanwhile()
     time.sleep(seconds)
@@ -23,7 +23,7 @@ def stopped(server, seconds, meanwhile):
 
 
 def asleep(server, seconds, meanwhile):
-    """The server runs one long command for so long; `meanwhile` happens when it has just begun."""
+    """The server runs one long command for this time; `meanwhile` happens when it has just begun."""
     with server.wire() as wire:
         wire.send("DEBUG", "SLEEP", seconds)
         time.sleep(0.1)
@@ -48,7 +48,7 @@ def test_a_command_that_arrived_in_time_counts_after_a_standstill(make_server, s
     words = {"ACK": ("DQ.ACK", "q", receipt), "TOUCH": ("DQ.TOUCH", "q", 60_000, receipt), "NACK": ("DQ.NACK", "q", receipt, "DELAY", 60_000)}
 
     def meanwhile():
-        # The others come first, and must not get the message.
+        # The other clients come first, and must not get the message.
         other.send("DQ.FETCH", "q")
         worker.send(*words[verb])
         third.send("DQ.FETCH", "q", "BLOCK", 300)
@@ -174,7 +174,7 @@ def test_missed_all_makes_up_for_a_standstill(make_server):
 def test_a_schedule_with_a_longer_interval_than_the_standstill_fires_late(make_server):
     server = make_server()
     q = Queue(server.client(), "q")
-    # The fire time lies in the standstill, and SKIP concerns only those that a standstill swallowed.
+    # The fire time lies in the standstill, and SKIP concerns only those fires that a standstill has passed over.
     q.do("SCHEDULE", "s", "EVERY", 60_000, "START", now_ms() + 500, "MISSED", "SKIP", "PAYLOAD", "x")
     stopped(server, 1.3, lambda: None)
     wait_for(lambda: fires(q) == 1, 10, "the fire")

@@ -48,7 +48,7 @@ QUEUES = ("q0", "q1", "q2")
 
 
 def let_all_fall_due(client):
-    """Lets all delayed messages fall due, on both servers."""
+    """Waits until all delayed messages are due on both servers."""
     time.sleep(0.1)
     for name in QUEUES:
         client.execute_command("DQ.SEND", name, "last")
@@ -117,7 +117,7 @@ def test_a_promoted_replica_writes_its_backlog_for_the_old_primary(pair):
 def test_a_server_that_was_a_primary_replays_as_a_replica_whatever_its_primary_sends(pair):
     pair.replica.start()
     time.sleep(ALONE)
-    # Its own clients may send no such payload.
+    # The replica's own clients may not send such a payload.
     pair.replica.client().config_set("dq.max-payload", 10)
     attach(pair)
     q = Queue(pair.primary.client(), "q0")

@@ -1,8 +1,9 @@
-"""Files as every version of the encodings has written them, and what they hold. They must load for ever.
+"""Files as every version of the encodings has written them, and their content. They must load for ever.
 
 The folder of a version is made once, by `python -m tests.golden v1`, and never again after the release that has it. A
 change of the format is a new version: the constant in crates/queue/src/codec/snapshot, a reader that reads both, and a
-folder of its own, `v2`. What a description of an older version lacks, because later versions added it, must be EMPTY.
+folder of its own, `v2`. Fields that the description of an older version lacks, because later versions added them, must
+be EMPTY.
 """
 
 import json
@@ -11,12 +12,12 @@ from pathlib import Path
 from tests.harness.replies import Queue, as_map, as_maps
 
 FOLDER = Path(__file__).parent
-# One queue with every kind of state and option on a clock of its own, one on the server's, one of random traffic.
+# A queue with every kind of state and option on a manual clock, one on the server's clock, and one of random traffic.
 KEYS = ("manual", "server", "traffic")
 # The values of new fields where they do not apply.
 EMPTY = (None, 0, [])
 STATES = "delayed ready blocked retry running finished dead cancelled held".split()
-# What tells of the moment of asking and not of the queue.
+# Fields that depend on the moment of the request and not on the queue.
 MOMENTARY = ("now", "oldest-ready-age", "oldest-due-age", "blocked-clients")
 
 
@@ -31,7 +32,7 @@ def describe(client) -> dict:
 
 
 def queue(q) -> dict:
-    """All that a client can see of one."""
+    """Returns all fields of one queue that a client can see."""
     info = q.info()
     momentary = MOMENTARY if q.key == "server" else MOMENTARY[1:]
     seen = {"info": {name: value for name, value in info.items() if name not in momentary}}
@@ -59,7 +60,7 @@ def listed(q, state) -> list:
 
 
 def plain(value):
-    """As JSON gives it back: maps with text keys, bytes as Latin-1."""
+    """The value as JSON gives it back: maps with text keys, bytes as Latin-1."""
     if isinstance(value, bytes):
         return value.decode("latin-1")
     if isinstance(value, dict):
@@ -70,7 +71,7 @@ def plain(value):
 
 
 def without_new(seen, held):
-    """What is seen, without those fields of maps that the version of `held` did not have and that hold nothing."""
+    """The seen state, without those fields of maps that the version of `held` did not have and that hold nothing."""
     if isinstance(seen, dict) and isinstance(held, dict):
         return {k: without_new(v, held.get(k)) for k, v in seen.items() if k in held or v not in EMPTY}
     if isinstance(seen, list) and isinstance(held, list) and len(seen) == len(held):
@@ -79,5 +80,5 @@ def without_new(seen, held):
 
 
 def description(version: str) -> dict:
-    """What the files of a version hold."""
+    """The state in the files of a version."""
     return json.loads((FOLDER / version / "description.json").read_text())

@@ -9,7 +9,7 @@ from tests.harness.replies import Queue
 from tests.harness.server import Server, wait_for
 from tests.harness.traffic import FAR, Traffic, rich, waiting
 
-# Nothing in the files may fall due as long as they are to load.
+# No message in the files may become due while they must be loadable.
 CENTURIES = 10**13
 
 
@@ -30,14 +30,14 @@ def write(server, folder, name) -> None:
     if name == "preamble":
         fill(server)
     else:
-        # The same queues as in the other files.
+        # This server gets the same queues as the other files have.
         for key in KEYS:
             dump = bytes.fromhex((folder / f"{key}.dump").read_text())
             client.restore(key, 0, dump)
     client.execute_command("BGREWRITEAOF")
     wait_for(lambda: not client.info("persistence")["aof_rewrite_in_progress"], 20, "the rewriting")
     if name == "preamble":
-        # On a clock of its own nothing falls due between the writing of one file and of the next.
+        # On a manual clock no message falls due between the writing of one file and of the next.
         Traffic(client, "traffic", 5).run(150)
         client.execute_command("DQ.TICK", "traffic", "ADVANCE", 150)
         for key in KEYS:
@@ -54,7 +54,7 @@ def fill(server) -> None:
     waiting(rich(client, "manual", "MANUAL"), FAR)
     waiting(rich(client, "server", "SERVER", CENTURIES), CENTURIES)
     Traffic(client, "traffic", 4, "CLOCK", "MANUAL", "RETAIN", 5000, "DEDUP", 900, "MAXLEN", 60).run(200)
-    # The ids that are made from here on have another salt than those that are there.
+    # The ids that are made from here on have another salt than the existing ones.
     client.execute_command("DEBUG", "RELOAD")
     for key in KEYS:
         client.execute_command("DQ.MSEND", key, 3, *"abc", "DELAY", CENTURIES)
@@ -64,7 +64,7 @@ def fill(server) -> None:
 
 
 def leave_bound(server, q, far) -> None:
-    """A lease of a connection that has closed, which a FETCH with the same token would get back in time."""
+    """A lease of a connection that has closed, which a FETCH with the same token would restore in time."""
     q.send("bound", "ID", "bound", "GROUP", "bound")
     with server.wire() as wire:
         wire.call("DQ.FETCH", q.key, "GROUP", "bound", "CONSUMER", "gone", "TOKEN", "last", "BIND", "GRACE", far // 2)

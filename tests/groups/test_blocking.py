@@ -1,4 +1,4 @@
-"""Blocked consumers of groups: what wakes them, and the order in which they are served.
+"""Blocked consumers of groups: the events that wake them, and the order in which they are served.
 
 These tests use real time, because waking is what they are about.
 """
@@ -17,7 +17,7 @@ from tests.harness.waiting import (
     woken_by,
 )
 
-# What counts as "not woken", in seconds.
+# A client that gets nothing for this long counts as "not woken", in seconds.
 QUIET = 0.15
 
 

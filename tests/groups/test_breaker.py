@@ -30,7 +30,7 @@ def opened(r, key, group="g", options=RULE):
 
 
 def breaker(q, group):
-    """What DQ.GROUPS shows, or what the explanation of `a` tells of the ungrouped messages."""
+    """The state of the breaker in DQ.GROUPS, or in the explanation of `a` for the ungrouped messages."""
     if group:
         row = q.groups()[group]
         return row["breaker"], row["open-until"]

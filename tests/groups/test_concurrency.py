@@ -1,4 +1,4 @@
-"""How many messages of a group are leased at once, whoever fetches."""
+"""The number of messages of a group that are leased at once, by all consumers together."""
 
 import pytest
 

@@ -6,7 +6,7 @@ from tests.harness.scene import Scene, assert_same_digest, text, twin
 
 
 def work(q, ms, takes):
-    """One worker that handles messages for so long. Returns how long it worked for each group."""
+    """One worker that handles messages for this time. Returns how long it worked for each group."""
     worked, begun = {}, q.now
     while q.now < begun + ms:
         ((id, m),) = q.hold().items()

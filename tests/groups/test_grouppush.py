@@ -309,7 +309,7 @@ def test_grouppush_creates_a_missing_queue_and_obeys_maxlen(r3, key):
 
 
 def test_a_mutated_document_is_accepted_or_refused(r3, key):
-    """Each mutation is accepted or refused, and what is accepted is JSON for Python's parser too."""
+    """Each mutation is accepted or refused, and accepted ones are valid JSON for Python's parser too."""
     q = Scene(r3, key)
     rng = random.Random(2024)
     base = bytearray(ORDER)

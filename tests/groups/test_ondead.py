@@ -1,4 +1,4 @@
-"""ONDEAD BLOCK: a dead message blocks its group, and what releases the group again."""
+"""ONDEAD BLOCK: a dead message blocks its group, and the commands that release the group again."""
 
 import pytest
 

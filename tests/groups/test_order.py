@@ -136,7 +136,7 @@ def test_a_silent_nack_returns_a_message_to_its_old_position(r, key):
     q.fill("g", "a", "b", "c")
     q.nack(q.one().receipt, "SILENT")
     q.add("before", "GROUP", "g", "SCORE", 1)
-    # It is no failure, so it does not block the group: a lower score goes first.
+    # A silent nack is no failure, so it does not block the group: a lower score goes first.
     assert q.drain() == ["before", "a", "b", "c"]
 
 

@@ -1,4 +1,4 @@
-"""ONRETRY: what a group delivers while its failed message waits for another attempt."""
+"""ONRETRY: the deliveries of a group while its failed message waits for another attempt."""
 
 import pytest
 
@@ -138,7 +138,7 @@ def test_replace_of_the_failed_message_releases_the_group(r, key):
     assert q.add("a", "REPLACE", "GROUP", "g") == "a"
     row = q.row("a")
     assert (row["state"], row["failures"], row["attempt"]) == ("ready", 0, 0)
-    # It counts as newly sent, so it is behind b and c.
+    # The message counts as newly sent, so it is behind b and c.
     assert q.drain() == ["b", "c", "a"]
 
 

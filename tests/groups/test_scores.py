@@ -8,7 +8,7 @@ import pytest
 from tests.harness.replies import Queue, as_map
 from tests.harness.wire import Error
 
-# In their order. The texts are those of replies under RESP2.
+# The scores in their order. The texts are those of replies under RESP2.
 SORTED = [
     "-1.5e300",
     "-9223372036854775808",

@@ -1,9 +1,9 @@
-"""When a processor was there for no program: taken by the host, or held by the kernel.
+"""The times in which a processor ran no program: taken by the host, or held by the kernel.
 
-A watcher on each processor (absence.c) sleeps for a tenth of a millisecond at a time, above
-everything else in priority. No program's own code can keep it from waking; so where it wakes late,
-whoever waited for a server at that time would have waited without that code's doing, too. What the
-kernel does for a program can keep it where that cannot be interrupted, such as receiving packets.
+A watcher on each processor (absence.c) sleeps for a tenth of a millisecond at a time, above everything else in
+priority. No program's own code can keep it from waking; so where it wakes late, whoever waited for a server at that
+time would have waited without that code's doing, too. The kernel can hold a processor for work that cannot be
+interrupted, such as receiving packets.
 """
 
 import os
@@ -19,9 +19,8 @@ _SOURCE = Path(__file__).with_name("absence.c")
 class Absences:
     """Watches these processors, or all, from entering the `with` until leaving it.
 
-    Then `spans` are the absences, of one processor or another, as pairs of seconds by time.time():
-    each is less than it was by up to a tenth of a millisecond, and the shortest are not seen. None
-    are seen by who may not set priorities.
+    Then `spans` are the absences, of one processor or another, as pairs of seconds by time.time(): each is less than it
+    was by up to a tenth of a millisecond, and the shortest are not seen. A user who may not set priorities sees none.
     """
 
     def __init__(self, processors=None):
@@ -47,7 +46,7 @@ class Absences:
         self.spans = _apart(sorted(found))
 
     def during(self, began: float, ended: float) -> float:
-        """For how many of the seconds between these times some processor was absent."""
+        """The seconds between these times in which some processor was absent."""
         missing = 0.0
         for at in range(max(0, bisect_right(self.spans, (began,)) - 1), len(self.spans)):
             since, until = self.spans[at]
@@ -58,7 +57,7 @@ class Absences:
 
 
 def _apart(spans) -> list:
-    """Spans in the order of their beginnings, those that overlap made one."""
+    """Spans in the order of their beginnings, with overlapping ones merged."""
     apart = []
     for since, until in spans:
         if apart and since <= apart[-1][1]:

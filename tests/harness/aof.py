@@ -1,4 +1,4 @@
-"""Reads what a server has written to its append-only file."""
+"""Reads the append-only file of a server."""
 
 from pathlib import Path
 

@@ -37,7 +37,7 @@ class Browser:
         options.binary_location = shutil.which("chromium")
         for flag in [*FLAGS, f"--user-data-dir={self.profile}", "--window-size={},{}".format(*self.size)]:
             options.add_argument(flag)
-        # What the page writes to the console, with what its policy refuses.
+        # The log has the lines that the page writes to the console, and the refusals of its policy.
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         service = webdriver.ChromeService(shutil.which("chromedriver"))
         self.driver = webdriver.Chrome(options=options, service=service)
@@ -55,11 +55,11 @@ class Browser:
         return self.driver.find_elements("css selector", selector)
 
     def text(self, selector: str = "body") -> str:
-        """What a person reads there; empty where there is no such element, or it was just replaced."""
+        """The text that a person reads there; empty where there is no such element, or it was just replaced."""
         return self.run(f"return document.querySelector({selector!r})?.innerText || ''")
 
     def value(self, selector: str) -> str:
-        """What a field holds."""
+        """The value of a field."""
         return self.run(f"return document.querySelector({selector!r}).value")
 
     def sees(self, *words: str, within: str = "body", timeout: float = 30) -> str:
@@ -131,7 +131,7 @@ class Browser:
             self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
 
     def complaints(self) -> list:
-        """What the console has, such as refusals of the policy, since the last call."""
+        """The lines of the console, such as refusals of the policy, since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
     def requested(self) -> set:

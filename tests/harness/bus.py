@@ -27,7 +27,7 @@ class Bus:
         return {
             "bind": f"127.0.0.1 {own}",
             "bind-source-addr": own,
-            # It knows 127.0.0.1 only as its own machine.
+            # The node knows 127.0.0.1 only as its own machine.
             "protected-mode": "no",
             "cluster-announce-ip": "127.0.0.1",
             "cluster-announce-bus-port": bus,
@@ -59,7 +59,7 @@ class Bus:
                 writer.close()
                 return
             try:
-                # The node is on its second address, too; this one is free of proxies.
+                # The node listens on its second address, too; this one is free of proxies.
                 far_reader, far_writer = await asyncio.open_connection("127.0.0.1", behind)
             except OSError:
                 writer.close()

@@ -1,4 +1,4 @@
-"""The program dq, built and run as a user runs it: by itself, or in a real terminal (tmux)."""
+"""The program dq, built and run as by a user: without a terminal, or in a real one (tmux)."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from tests.harness.server import ROOT, engine, module_path, wait_for
 
 
 def build() -> Path:
-    """The program under test: DQ_CLI, else the quick build of cli/ (nothing to do where it is up to date)."""
+    """The program under test: DQ_CLI, else the quick build of cli/ (no work if it is up to date)."""
     if given := os.environ.get("DQ_CLI"):
         return Path(given).resolve()
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "cli"
@@ -49,7 +49,7 @@ class Cli:
 
 
 class Started:
-    """A dq that goes on for some time."""
+    """A dq process that runs for some time."""
 
     def __init__(self, command, env):
         self.process = subprocess.Popen(
@@ -57,7 +57,7 @@ class Started:
         )
 
     def output(self) -> str:
-        """All it printed until it ended by itself."""
+        """The whole output until the program ended."""
         out, err = self.process.communicate(timeout=30)
         assert self.process.returncode == 0, err
         return out
@@ -76,7 +76,7 @@ class Screen:
 
     def __init__(self, cli: Cli, *args, columns: int = 80, rows: int = 24):
         self.socket = f"dq-test-{os.getpid()}-{time.monotonic_ns()}"
-        # The shell stays, so that what the terminal looks like afterwards can be seen.
+        # The shell stays, so that the state of the terminal afterwards can be seen.
         line = " ".join([str(cli.program), *map(str, args)]) + "; echo ended with $?; exec sleep 1000"
         size = ["-x", str(columns), "-y", str(rows)]
         command = ["tmux", "-u", "-L", self.socket, "-f", "/dev/null", "new-session", "-d", "-s", "dq", *size, line]
@@ -91,14 +91,14 @@ class Screen:
         self._tmux("send-keys", "-t", "dq", *keys)
 
     def text(self) -> str:
-        """What is on the screen."""
+        """The text on the screen."""
         return self._tmux("capture-pane", "-p", "-t", "dq")
 
     def lines(self) -> list:
         return self.text().splitlines()
 
     def styled_lines(self) -> list:
-        """What is on the screen, to its edges, with the terminal's codes for bold and the like."""
+        """The text on the screen, to its edges, with the terminal's codes for bold and the like."""
         return self._tmux("capture-pane", "-e", "-N", "-p", "-t", "dq").splitlines()
 
     def resize(self, columns: int, rows: int) -> None:

@@ -1,4 +1,4 @@
-"""What tests have in C, compiled when it is first asked for."""
+"""The C parts of tests, compiled when they are first asked for."""
 
 import hashlib
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def compiled(source: Path, *flags: str) -> Path:
-    """The file that the C compiler makes of a source with these flags; made anew when either has changed."""
+    """The file that the C compiler makes of a source with these flags; compiled again when either has changed."""
     version = hashlib.sha256(source.read_bytes() + repr(flags).encode()).hexdigest()[:16]
     built = Path(tempfile.gettempdir()) / f"dq-{os.getuid()}-{source.stem}-{version}"
     if not built.exists():

@@ -42,7 +42,7 @@ def _moment(naive, zone):
     utc = early.astimezone(timezone.utc)
     if utc.astimezone(zone).replace(tzinfo=None) == naive:
         return int((utc - EPOCH).total_seconds())
-    # Skipped: look for the second at which the offset changes.
+    # The local time is skipped: find the second at which the offset changes.
     low = int((naive.replace(tzinfo=zone, fold=1) - EPOCH).total_seconds())
     high = int((early - EPOCH).total_seconds())
 

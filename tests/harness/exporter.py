@@ -1,4 +1,4 @@
-"""monitoring/dq_exporter.py, running, and what it serves."""
+"""monitoring/dq_exporter.py as a running process, and its output."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The family `f`: its queues, what it gives, and those who wait at it."""
+"""The family `f`: its queues, its deliveries, and the clients that wait at it."""
 
 import binascii
 
@@ -15,7 +15,7 @@ def tag(partition, partitions):
 
 
 def nfetch(w, *options):
-    """The key and the payloads of what NFETCH gives, or None."""
+    """The key and the payloads of a delivery by NFETCH, or None."""
     reply = w.ok("DQ.NFETCH", "f", *options)
     return None if reply is None else (reply[0].decode(), [m.payload for m in msgs(reply[1])])
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Trap:
-    """Waits for a command with one of these words, lets bytes of it or of its reply through, and springs once."""
+    """Waits for a command with one of these words, lets bytes of it or of its reply through, and triggers once."""
 
     words: tuple[bytes, ...]
     is_reply: bool
@@ -17,12 +17,12 @@ class Trap:
     bytes: int
     """How many bytes are passed on before the cut."""
     strike: Callable[[], None] | None
-    """What happens besides the cut of this connection."""
+    """Further faults besides the cut of this connection."""
     sprung: threading.Event
 
 
 class FaultyProxy:
-    """Listens on `port` and passes on what comes, unless it is told otherwise."""
+    """Listens on `port` and passes on all data, unless it is set to fail."""
 
     def __init__(self, server_port: int):
         self._server_port = server_port
@@ -38,12 +38,12 @@ class FaultyProxy:
         self.cut()
 
     def lead_to(self, server_port: int) -> None:
-        """Cuts all connections, and leads those that follow to another server."""
+        """Cuts all connections, and directs later ones to another server."""
         self._server_port = server_port
         self.cut()
 
     def cut(self) -> None:
-        """Cuts all connections that there are."""
+        """Cuts all present connections."""
         with self._lock:
             pairs = [*self._pairs]
         for pair in pairs:
@@ -57,7 +57,7 @@ class FaultyProxy:
         return trap
 
     def drop(self, trap: Trap) -> None:
-        """Takes away a trap that has not sprung."""
+        """Removes a trap that has not been triggered."""
         with self._lock:
             if trap in self._traps:
                 self._traps.remove(trap)

@@ -1,4 +1,4 @@
-"""A server, a way to it that breaks, and a worker of a driver behind it, as a process of its own."""
+"""A server, a connection to it that breaks, and a worker of a driver behind it, as a separate process."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from tests.harness.server import Server, wait_for
 from tests.harness.topology import Pair
 
 AWAY = 3.0
-"""Seconds for which a server is away that comes back before the leases are over."""
+"""Seconds for which a server is away, so that it comes back before the leases are over."""
 
 
 class FaultyWorker(ABC):
@@ -42,7 +42,7 @@ class FaultyWorker(ABC):
 
     @abstractmethod
     def popen(self, environment: dict[str, str]) -> subprocess.Popen:
-        """Starts the worker, in a session of its own."""
+        """Starts the worker, in a separate session."""
 
     def launch(self) -> None:
         self.worker = self.popen(
@@ -93,7 +93,7 @@ class FaultyWorker(ABC):
         return f"m{self.sent}"
 
     def runs(self, id: str) -> Counter:
-        """Counts what the handler has written down about a message: `begin` and `end`."""
+        """Counts the lines of the handler about a message: `begin` and `end`."""
         lines = (line.split() for line in self.log.read_text().splitlines())
         return Counter(line[0] for line in lines if line[1:2] == [id])
 
@@ -109,7 +109,7 @@ class FaultyWorker(ABC):
 
     @contextmanager
     def explained(self):
-        """A block whose failed assertion says more: what the queue is like, and what the worker has written."""
+        """A block whose failed assertion also shows the state of the queue, and the output of the worker."""
         try:
             yield
         except AssertionError as error:
@@ -156,7 +156,7 @@ class FaultyWorker(ABC):
         self.away(self.lease / 1000 + 1.5)
 
     def failover(self) -> None:
-        """A replica takes the place of a primary that is lost, at the same address, as with Sentinel behind a proxy."""
+        """A replica replaces a primary that is lost, at the same address, as with Sentinel behind a proxy."""
         pair = Pair.of(self.server, _server())
         pair.wait_sync()
         self.server.kill9()

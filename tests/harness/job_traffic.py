@@ -4,9 +4,9 @@ import random
 
 from tests.harness.replies import Manual, digest, msgs
 
-# The ids of each kind: few, so that most are taken again and again.
+# The ids of each kind: few, so that most are taken repeatedly.
 FEW = 12
-# All in one slot.
+# All keys are in one slot.
 JOBS, PARTS, DEAD, EVENTS = "{jobs}", "{jobs}:parts", "{jobs}:dead", "{jobs}:events"
 
 
@@ -25,7 +25,7 @@ class JobTraffic:
         self.q.do("LIMIT", "cores", "CONCURRENCY", 4, "WEIGHT")
 
     def go_to(self, client) -> None:
-        """Goes on with another connection, perhaps to another server."""
+        """Continues with another connection, perhaps to another server."""
         self.q.client = self.parts.client = self.dead.client = client
 
     def held(self) -> list:

@@ -1,11 +1,11 @@
-"""Connections that lose replies: the server has done what was asked, and the client does not know."""
+"""Connections that lose replies: the server has done the command, and the client does not know."""
 
 import socket
 import threading
 
 
 class Proxy:
-    """Listens on `port` and passes everything on to a server, as far as `asked` and `answered` let it."""
+    """Listens on `port` and passes all data on to a server, as far as `asked` and `answered` allow."""
 
     def __init__(self, server_port: int):
         self._server_port = server_port
@@ -18,10 +18,10 @@ class Proxy:
         self._listener.close()
 
     def asked(self, connection: dict, data: bytes) -> None:
-        """A client has sent this. What is kept in `connection` is there when the answer comes."""
+        """A client has sent this. Values in `connection` are available when the answer comes."""
 
     def answered(self, connection: dict, data: bytes) -> bytes | None:
-        """What of this the client gets; None: nothing, and the connection breaks."""
+        """The part of the data that the client gets; None: nothing, and the connection breaks."""
         return data
 
     def _accept(self) -> None:
@@ -63,7 +63,7 @@ class Proxy:
 
 
 class LossyProxy(Proxy):
-    """Passes everything on, except the replies that `lose` names."""
+    """Passes all data on, except the replies that `lose` names."""
 
     def __init__(self, server_port: int):
         self._to_lose: list[bytes] = []
@@ -89,27 +89,27 @@ class LossyProxy(Proxy):
 class CuttingProxy(Proxy):
     """Breaks the connection inside of replies, at each byte in turn.
 
-    The reply to a command with this word is cut before its first byte. Where the client sends the same bytes again,
-    its reply is cut after the first byte, then after the second, until one comes whole. This is done to `at_a_time`
+    The reply to a command with this word is cut before its first byte. If the client sends the same bytes again, its
+    reply is cut after the first byte, then after the second, until one comes completely. This is done to `at_a_time`
     commands at a time, and the others pass. An empty array is passed on: nothing is lost with it.
     """
 
     def __init__(self, server_port: int, word: bytes, at_a_time: int = 1):
         self._word, self._at_a_time = word, at_a_time
-        # Where the next reply to a command is to be cut.
+        # The places at which the next reply to a command is to be cut.
         self._places: dict[bytes, int] = {}
-        # How often a reply was cut, and how many have come whole in the end.
+        # How often a reply was cut, and the number of replies that have come completely in the end.
         self.cuts = self.whole = 0
         super().__init__(server_port)
 
     def stop(self) -> None:
-        """From now on nothing is cut."""
+        """From now on no reply is cut."""
         with self._lock:
             self._at_a_time = 0
             self._places.clear()
 
     def asked(self, connection, data):
-        # Whoever asks for more has got all of the last reply.
+        # A client that sends a further command has got all of the last reply.
         if connection.pop("left", None) is not None and self._places.pop(connection["asked"], None):
             self.whole += 1
         if self._word not in data.upper():
@@ -135,7 +135,8 @@ class CuttingProxy(Proxy):
 
 
 def _shut(end: socket.socket) -> None:
-    # Not close(): the other thread may be about to read, and the number may belong to a new connection by then.
+    # This is not close(), because the other thread may be about to read, and the number may belong to a new connection
+    # by then.
     try:
         end.shutdown(socket.SHUT_RDWR)
     except OSError:

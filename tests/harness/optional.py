@@ -1,4 +1,6 @@
-"""What only some tests need. `make setup-optional` gets it on Debian; without it those tests are skipped, and say so."""
+"""Programs that only some tests need. `make setup-optional` gets it on Debian; without it those tests are skipped,
+and say so.
+"""
 
 import shutil
 
@@ -6,12 +8,12 @@ import pytest
 
 
 def lacking(what: str) -> str:
-    """Why a test is skipped that needs this."""
+    """The reason why a test is skipped that needs this."""
     return f"{what} is not here: make setup-optional gets it"
 
 
 def need(there, what: str) -> None:
-    """Skips the test unless this is there."""
+    """Skips the test unless this program is installed."""
     if not there:
         pytest.skip(lacking(what))
 

@@ -1,9 +1,9 @@
-"""A primary of an earlier version, as far as its replica can tell: it sends what was recorded of it."""
+"""A primary of an earlier version, as far as its replica can tell: it sends the recorded bytes of one."""
 
 import socket
 import threading
 
-# The name of its history, which no server has.
+# The id of its replication history, which no server has.
 HISTORY = "0" * 39 + "1"
 
 
@@ -38,7 +38,7 @@ class RecordedPrimary:
                     case b"PSYNC":
                         replica.sendall(b"+FULLRESYNC %s 0\r\n$%d\r\n" % (HISTORY.encode(), len(self._snapshot)))
                         replica.sendall(self._snapshot + self._stream)
-                        # From here on the replica only says how far it has come.
+                        # From here on the replica only reports its progress.
                         while replica.recv(65536):
                             pass
                     case _:

@@ -47,12 +47,12 @@ def digest(client, key) -> bytes:
 
 
 def number(value):
-    """A double as RESP3 gives it or as RESP2 writes it."""
+    """A double in the form of RESP3 or of RESP2."""
     return None if value is None else float(value)
 
 
 def truth(value) -> bool:
-    """A boolean as RESP3 gives it or as RESP2 writes it."""
+    """A boolean in the form of RESP3 or of RESP2."""
     assert value in (0, 1, True, False), f"not a boolean: {value!r}"
     return bool(value)
 

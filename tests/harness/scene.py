@@ -6,7 +6,7 @@ names.
 
 from tests.harness.replies import Manual, Queue, as_map, msgs, number
 
-# Where a scene's clock begins. Not zero, so that times before the start exist.
+# The time at which a scene's clock begins. Not zero, so that times before the start exist.
 START = 1_000_000
 
 STATES = ("delayed", "ready", "blocked", "retry", "running", "finished", "dead", "cancelled")

@@ -25,7 +25,7 @@ from tests.harness.wire import Wire
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Any of these in a server's log fails the test run, whatever the replies were.
+# Any of these in a server's log fails the test run, even if all replies were right.
 CRASH = re.compile(
     r"BUG REPORT|ASSERTION FAILED|crashed by signal|Guru Meditation|panicked at|== CRITICAL ==|"
     r"internal error in the dq module|Redis Allocator isn't available|stack overflow"
@@ -35,7 +35,7 @@ DEFAULTS = {
     "bind": "127.0.0.1",
     "save": '""',
     "appendonly": "no",
-    # A killed server has logged what it has replied to, also while the disk is slow.
+    # A killed server has logged the commands that it has replied to, also while the disk is slow.
     "appendfsync": "always",
     "enable-debug-command": "yes",
     "enable-module-command": "yes",
@@ -59,8 +59,8 @@ def engine() -> str:
     return os.environ.get("REDIS_SERVER", "redis-server")
 
 
-# With their bus ports these lie below those that the kernel gives to outgoing connections: one of them, from anywhere
-# on this machine, could have a port of that range by the time the server starts, or starts again.
+# With their bus ports these ports are below those that the kernel gives to outgoing connections: one of them, from
+# anywhere on this machine, could have a port of that range by the time the server starts, or starts again.
 PORTS = range(11_000, 22_000)
 _given = set()
 
@@ -87,7 +87,7 @@ def free_port() -> int:
 
 @functools.cache
 def _port_locks() -> int:
-    """A file of the machine. Whoever has locked the byte at the place of a port has the port."""
+    """A file of the machine. The process that has locked the byte at the offset of a port owns the port."""
     return os.open(Path(tempfile.gettempdir()) / "dq-ports.lock", os.O_RDWR | os.O_CREAT, 0o666)
 
 
@@ -105,7 +105,7 @@ NO_BACKOFF = {"dq.backoff": '"FIXED 0"'}
 
 
 class Server:
-    """A server in a directory of its own.
+    """A server in its own directory.
 
     Keyword names of `conf` are those of redis.conf with `_` for `-`; a list gives several lines;
     names with a dot (`{"dq.lease": 7000}`) pass through. `module_args` follow the .so on the
@@ -135,7 +135,7 @@ class Server:
         return self.process.pid
 
     def log(self) -> str:
-        """Everything this server has logged, over all its starts."""
+        """All lines that this server has logged, over all its starts."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def _write_conf(self) -> Path:
@@ -196,7 +196,7 @@ class Server:
                 self.process.wait()
 
     def kill9(self) -> None:
-        """A crash of the process: nothing is flushed and no client is warned."""
+        """A crash of the process: no data is flushed and no client is warned."""
         self.drop_clients()
         self.process.kill()
         self.process.wait()
@@ -275,7 +275,7 @@ def assert_clean(log: str) -> None:
 
 
 def wait_for(condition, timeout: float = 10, what: str = "the condition"):
-    """Waits until condition() is true and returns what it returned then; fails after `timeout` seconds."""
+    """Waits until condition() is true and returns its value; fails after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while not (met := condition()):
         assert time.monotonic() < deadline, f"{what} did not come about in {timeout} s"

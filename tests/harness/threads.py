@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def running(worker):
-    """Runs a worker in another thread meanwhile, and gives the list of what it has raised."""
+    """Runs a worker in another thread meanwhile, and gives the list of its exceptions."""
     failed = []
 
     def run():

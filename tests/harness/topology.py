@@ -27,7 +27,7 @@ class Pair:
 
     @classmethod
     def of(cls, primary: Server, replica: Server) -> "Pair":
-        """Two servers that run, the second one as the replica of the first. What the first one holds stays."""
+        """Two servers that run, the second one as the replica of the first. The data of the first one stays."""
         pair = cls.__new__(cls)
         pair.conf, pair.primary, pair.replica = {}, primary, replica
         with replica.wire() as r:
@@ -65,7 +65,7 @@ class Pair:
         wait_for(up, timeout, "the replication link")
 
     def wait_sync(self, timeout: float = 20) -> None:
-        """Waits until the replica has applied all that the primary has written."""
+        """Waits until the replica has applied all writes of the primary."""
 
         def same():
             p = self.primary.info("replication")
@@ -84,7 +84,7 @@ class Pair:
             assert set(on_primary) != {ord("0")}, f"{key} is missing"
 
     def promote(self) -> None:
-        """Makes the replica a primary of its own."""
+        """Makes the replica an independent primary."""
         with self.replica.wire() as r:
             r.ok("REPLICAOF", "NO", "ONE")
 
@@ -118,7 +118,7 @@ class Cluster:
         for i, node in enumerate(self.nodes):
             with node.wire() as w:
                 w.ok("CLUSTER", "ADDSLOTSRANGE", i * step, min((i + 1) * step, SLOTS) - 1)
-        # Each with an epoch of its own, so that none of them has to make way for another.
+        # Each node has its own epoch, so that none of them has to give way to another.
         for i, node in enumerate(self.nodes + self.replicas):
             with node.wire() as w:
                 w.ok("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
@@ -130,19 +130,19 @@ class Cluster:
         return self
 
     def meet(self, node: Server) -> None:
-        """Tells the first node of another one."""
+        """Introduces another node to the first one."""
         with self.nodes[0].wire() as w:
             bus_port = node.conf.get("cluster-announce-bus-port", node.port + 10_000)
             w.ok("CLUSTER", "MEET", "127.0.0.1", node.port, bus_port)
 
     def follow(self, replica: Server, node: Server) -> None:
-        """Makes a node the replica of another one, and waits until it has everything."""
+        """Makes a node the replica of another one, and waits until it has all data."""
 
         def accepted():
             with replica.wire() as w:
                 return not isinstance(w.call("CLUSTER", "REPLICATE", self.node_id(node)), Error)
 
-        # It must have heard of the other one first.
+        # The replica must have heard of the other one first.
         wait_for(accepted, 30, "the replica to know its primary")
         wait_for(lambda: replica.info("replication").get("master_link_status") == "up", 30, "the replica")
 
@@ -165,8 +165,8 @@ class Cluster:
         return node
 
     def reshard(self, source: Server, target: Server, slots: int) -> None:
-        """Moves so many slots with their keys, by redis-cli."""
-        # It refuses where gossip has not yet told all nodes of the last move or election.
+        """Moves this number of slots with their keys, by redis-cli."""
+        # redis-cli refuses if not all nodes know of the last move or election yet.
         wait_for(self.agrees, 30, "the nodes to agree")
         self.redis_cli(
             "reshard", f"127.0.0.1:{source.port}", "--cluster-from", self.node_id(source).decode(),
@@ -175,7 +175,7 @@ class Cluster:
 
     @staticmethod
     def redis_cli(*words) -> str:
-        """What redis-cli --cluster says, of the engine under test if that has one."""
+        """The output of redis-cli --cluster, of the engine under test if that has one."""
         beside = Path(engine()).with_name("redis-cli")
         command = [str(beside) if beside.exists() else "redis-cli", "--cluster", *words, "--cluster-yes"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)

@@ -1,4 +1,4 @@
-"""Queues with everything in them, and random traffic, to compare by digest."""
+"""Queues with all kinds of content, and random traffic, to compare by digest."""
 
 import random
 
@@ -12,8 +12,8 @@ FAR = 10_000_000
 def rich(client, key, clock="MANUAL", far=FAR) -> Queue:
     """A queue with messages in every state and every option set.
 
-    Nothing in it falls due within `far` ms, so that its digest stands still. `q.running` holds the
-    receipt of the running message `running`.
+    No event is due within `far` ms, so that its digest does not change. `q.running` holds the receipt of the running
+    message `running`.
     """
     q = Queue(client, key)
     q.do(
@@ -47,7 +47,7 @@ def rich(client, key, clock="MANUAL", far=FAR) -> Queue:
 
 
 def hand_back(q, far) -> None:
-    """Adds what a NACK, TOKEN and the later options of a message leave behind."""
+    """Adds the state that a NACK, TOKEN and the later options of a message leave behind."""
     q.do("ALTER", "BREAKER", 2, "PER", far, "OPEN", far, "MAX", far * 4)
     for n in range(3):
         q.send(n, "ID", f"broken{n}", "GROUP", "broken")
@@ -65,7 +65,7 @@ def hand_back(q, far) -> None:
 
 
 def batches(q, far) -> None:
-    """Adds a batch with messages in every state, those that wait for it, and those that wait for these."""
+    """Adds a batch with messages in every state, messages that wait for it, and messages that wait for these."""
     for n in range(3):
         q.send(n, "ID", f"member{n}", "BATCH", b"b\0")
     for kind in ("HOLD", "GO", "DIE"):
@@ -79,7 +79,8 @@ def batches(q, far) -> None:
 
 
 def waiting(q, far) -> None:
-    """Adds parked messages, a parent with children, and what waits for limits, for the end of a run or for nothing more.
+    """Adds parked messages, a parent with children, and messages that wait for limits, for the end of a run or for
+    nothing more.
 
     Not a part of `rich`: its events and dead letters are keys of their own.
     """

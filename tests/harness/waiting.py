@@ -1,4 +1,6 @@
-"""Blocked consumers on raw connections: what wakes them and when, and whether the server answers others meanwhile."""
+"""Blocked consumers on raw connections: the events that wake them, and the answers of the server to others
+meanwhile.
+"""
 
 import resource
 import threading
@@ -7,8 +9,8 @@ from tests.harness.replies import as_map, msgs
 from tests.harness.server import now_ms
 from tests.harness.wire import Error
 
-# What is later than this, in ms, was not woken by what should have woken it. It is no measure of speed: how punctual the
-# server is, `make load` says.
+# A reply that is later than this, in ms, was not woken by the event that should have woken it. It is no measure of
+# speed: how punctual the server is, `make load` says.
 LATE = 15_000
 
 
@@ -24,7 +26,7 @@ def waiter(q, *options, protocol=3):
 def waits_after(q, *commands, fetch=()):
     """Commands on q and FETCH BLOCK, sent as one: the wait begins in the moment in which they are done.
 
-    (connection, replies of the commands). What ends the wait may come soon, however slow this process is.
+    (connection, replies of the commands). The command that ends the wait may follow soon, even if this process is slow.
     """
     w = q.server.wire()
     called = [(f"DQ.{verb}", q.key, *args) for verb, *args in commands]
@@ -68,7 +70,7 @@ def woken_by(q, w, verb, *args):
 def all_delayed(fill, empty):
     """Calls fill(due) so that all it sends is sent before it is due, and returns that time; a slow machine gets longer.
 
-    empty() takes out what came too late.
+    empty() removes messages that came too late.
     """
     for seconds in (3, 15, 60):
         due = now_ms() + seconds * 1000
@@ -80,7 +82,7 @@ def all_delayed(fill, empty):
 
 
 def steps_between_answers(server, *begin, ask, times=20_000):
-    """By how much a count falls from one answer to the next while the server does what the commands before begin.
+    """The steps in which a count falls from one answer to the next while the server does the work of `commands`.
 
     All is sent as one: begin, then always the same question. The server takes some hundred questions out of what it has
     received, sees to other work, takes the next. So a step is what it did without letting others in between, however

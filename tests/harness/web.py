@@ -1,4 +1,4 @@
-"""The pages of `dq web`: the program, running, and somebody who asks for its pages."""
+"""The pages of `dq web`: the running program, and a visitor of its pages."""
 
 import html
 import json
@@ -18,7 +18,7 @@ class Web:
     """A running `dq web`, for `with`. It listens on a port that the system chooses."""
 
     def __init__(self, cli: Cli, log, *options, before=(), listen="127.0.0.1:0"):
-        """What it writes to its standard error goes to the file `log`. `before` are options before the verb."""
+        """The standard error of the program goes to the file `log`. `before` are options before the verb."""
         self.cli = cli
         self.args = [*map(str, before), "web", "--listen", listen, "--interval", "100ms", *map(str, options)]
         self.log_path = log
@@ -86,7 +86,7 @@ class Page:
 
 
 class Visitor:
-    """Somebody with cookies, who follows links and sends forms."""
+    """A visitor with cookies, who follows links and sends forms."""
 
     def __init__(self, url: str, headers: dict):
         self.url = url

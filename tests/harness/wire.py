@@ -44,7 +44,7 @@ class Wire:
         self.sock = socket.create_connection(("127.0.0.1", port), timeout)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.timeout = timeout
-        # What was received; read up to _at.
+        # The bytes that were received; read up to _at.
         self._buffer, self._at = b"", 0
         self.closed = False
         if protocol != 2:
@@ -77,7 +77,7 @@ class Wire:
         return self._reply()
 
     def silent(self, seconds: float) -> bool:
-        """True if nothing arrives for so long."""
+        """True if no byte arrives for this time."""
         if self._at < len(self._buffer):
             return False
         self.sock.settimeout(seconds)
@@ -89,12 +89,12 @@ class Wire:
         return False
 
     def call(self, *args):
-        """Sends one command and returns its reply; an error reply comes back as an Error."""
+        """Sends one command and returns its reply; an error reply is returned as an Error."""
         self.send(*args)
         return self.recv()
 
     def ok(self, *args):
-        """As call, but an error reply fails."""
+        """Sends a command like `call`, but an error reply fails."""
         reply = self.call(*args)
         assert not isinstance(reply, Error), f"{args}: {reply}"
         return reply

@@ -1,5 +1,5 @@
-"""What one call may leave behind or set off is limited: texts of ACK and NACK, steps of DQ.TICK and DQ.OP, names of
-consumers, and firings of schedules on a server without memory."""
+"""The data that one call may leave behind, and the work that it may set off, are limited: texts of ACK and NACK, steps
+of DQ.TICK and DQ.OP, names of consumers, and firings of schedules on a server without memory."""
 
 import time
 
@@ -94,7 +94,7 @@ def test_a_result_is_at_most_as_long_as_a_payload(make_server, key):
 
 def test_a_tick_does_at_most_100_000_steps(server, key):
     q = Queue(server.client(socket_timeout=60), key)
-    # The timer does nothing between the commands of a transaction, and each command at most 512 steps.
+    # The timer does not run between the commands of a transaction, and each command at most 512 steps.
     with q.client.pipeline(transaction=True) as pipe:
         for _ in range(13):
             pipe.execute_command("DQ.MSEND", key, 10_000, *["x"] * 10_000, "DELAY", 1)
@@ -115,7 +115,7 @@ def test_a_log_entry_of_too_many_steps_is_refused(make_server):
         error = q.fails("OP", log_entry((far + 600_000) * 1000, steps))
         assert error == f"the log entry names {steps} due events, and a slice takes at most 100000"
         assert q.digest() == before
-    # Each of these is a firing.
+    # Each of these steps is a fire.
     assert q.do("OP", log_entry((far + 600_000) * 1000, 100_000)) in (b"OK", "OK")
     assert q.len() == 100_000
 
@@ -149,7 +149,7 @@ def test_an_operation_of_several_entries_with_a_bad_one_does_nothing(replica_pai
     w.ok("SET", "other", "x")
     assert w.call("DQ.OPS", "q", good, "other", good).startswith("WRONGTYPE")
     assert w.ok("DEBUG", "DIGEST-VALUE", "q") == before
-    # One that can be read and not applied: both go on with the next.
+    # An entry that can be read and not applied: primary and replica continue with the next one.
     assert isinstance(w.call("DQ.OP", "q", log_entry(now, 50), good), Error)
     w.ok("WAIT", 1, 5000)
     assert w.ok("DEBUG", "DIGEST-VALUE", "q") == replica.wire().ok("DEBUG", "DIGEST-VALUE", "q")
@@ -194,7 +194,7 @@ def test_schedules_do_not_fire_without_memory(make_server):
     client.execute_command("DQ.TICK", "q")
     client.execute_command("DQ.TICK")
     assert q.info()["sent"] == sent
-    # All else goes on.
+    # All other work continues.
     while True:
         got = q.fetch("COUNT", 100, "BLOCK", 100)
         if not got:

@@ -20,7 +20,7 @@ NASTY = [
 
 
 def survives(w, call):
-    """The call gets one well-formed reply and the connection is in step after it."""
+    """The call gets one well-formed reply and the connection works after it."""
     reply = w.call(*call)
     if isinstance(reply, Error):
         assert "\r" not in reply and "\n" not in reply

@@ -38,7 +38,7 @@ class Handled:
 
 
 def run_workers(server, key, handler, n, fetch, until, seconds=40):
-    """n worker threads until `until()`; each fetches with `fetch` and hands over one by one."""
+    """n worker threads that run until `until()`. Each fetches with `fetch` and handles one message after the other."""
     stop = threading.Event()
 
     def loop():
@@ -83,7 +83,9 @@ def test_a_slow_handler_loses_nothing_with_default_options(r3, key):
 
 @pytest.mark.parametrize("count", [10, 50, MESSAGES])
 def test_messages_whose_lease_ends_in_the_client_are_delivered_again(r3, key, count):
-    """A client that takes more than it can handle within the lease gets the rest again; none is deleted or dead."""
+    """A client that takes more than it can handle within the lease gets the rest again, and no message is deleted or
+    dead.
+    """
     q = Manual(r3, key)
     q.do("MSEND", MESSAGES, *range(MESSAGES))
     acked, rounds = [], 0
@@ -101,7 +103,9 @@ def test_messages_whose_lease_ends_in_the_client_are_delivered_again(r3, key, co
 
 
 def test_touch_keeps_the_messages_that_wait_in_the_client(r3, key):
-    """With TOUCH for all that it holds, a client handles everything in one delivery, however many messages wait in it."""
+    """With TOUCH for all that it holds, a client handles each message in one delivery, even if many messages wait in
+    it.
+    """
     q = Manual(r3, key)
     q.do("MSEND", MESSAGES, *range(MESSAGES))
     held = [m.receipt for m in q.fetch("COUNT", MESSAGES)]
@@ -114,7 +118,7 @@ def test_touch_keeps_the_messages_that_wait_in_the_client(r3, key):
 
 
 def test_four_workers_handle_each_message_once_with_default_options(server, r3, key):
-    """200 messages, default options: each is handled exactly once, none dies unprocessed."""
+    """There are 200 messages with default options: each is handled exactly once, none dies unprocessed."""
     q = Queue(r3, key)
     q.do("MSEND", 200, *range(200))
     handled = Handled(0.02, key)
@@ -125,7 +129,7 @@ def test_four_workers_handle_each_message_once_with_default_options(server, r3, 
 
 
 def test_touch_keeps_a_prefetched_batch_in_real_time(server, r3, key):
-    """A batch takes longer than its lease; TOUCH keeps what waits in the client."""
+    """A batch takes longer than its lease; TOUCH keeps the messages that wait in the client."""
     q = Queue(r3, key)
     q.do("CREATE", "LEASE", LEASE)
     q.do("MSEND", 60, *range(60))
@@ -242,7 +246,7 @@ def test_expired_messages_free_maxrunning_and_rate(r, key, limit):
 # Sending a million messages takes long on a very busy machine.
 @pytest.mark.timeout(240)
 def test_a_million_due_at_once_does_not_stop_the_server(make_server):
-    """A client that asks all the time is answered again and again while the messages become ready."""
+    """A client that sends all the time gets its replies while the messages become ready."""
     server = make_server()
     q = Queue(server.client(), "q")
     payloads = [b"x"] * 10_000
@@ -252,7 +256,7 @@ def test_a_million_due_at_once_does_not_stop_the_server(make_server):
             q.do("MSEND", len(payloads), *payloads, "AT", due)
 
     due = all_delayed(fill, server.client().flushall)
-    # The server sleeps over the due time, so that everything is due when it wakes and the questions wait too.
+    # The server sleeps beyond the due time, so that all messages are due when it wakes, and the commands wait, too.
     sleep = ("DEBUG", "SLEEP", max(0, due - now_ms()) / 1000 + 0.2)
     steps = steps_between_answers(server, sleep, ask=("DQ.LEN", "q", "delayed"))
     assert len(steps) > 4 and max(steps) < 1_000_000 / 4
@@ -262,7 +266,7 @@ def test_a_million_due_at_once_does_not_stop_the_server(make_server):
 
 @pytest.mark.slow
 def test_many_due_at_once_do_not_stop_a_server_with_a_waiter(make_server):
-    """300,000 messages fall due in one millisecond while a consumer waits; other clients are answered all along."""
+    """300,000 messages fall due in one millisecond while a consumer waits; other clients are answered all the time."""
     server = make_server()
     w = server.wire()
     batch = 1000

@@ -1,4 +1,4 @@
-"""A server that refuses the writes of its clients delivers nothing to those that wait, and fires no schedule."""
+"""A server that refuses the writes of its clients delivers no message to waiting clients, and fires no schedule."""
 
 import pytest
 

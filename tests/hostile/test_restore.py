@@ -101,7 +101,7 @@ def damaged(rng, all_frames: list) -> list:
                 frame[place] ^= 1 << rng.randrange(8)
                 out[at] = bytes(frame)
             case 5 if frame:
-                # Replaces the number that may begin here.
+                # Replaces the number at this position, if there is one.
                 try:
                     _, end = number(frame, place)
                 except IndexError:
@@ -128,7 +128,7 @@ def target(make_server):
 
 
 def test_a_dump_unpacked_and_packed_again_is_the_same_queue(target):
-    """Without this, everything below might be refused for the wrong reason."""
+    """Without this, all commands below might be refused for the wrong reason."""
     _, client = target
     rich(client, "q")
     head, snapshot, tail = unpacked(client.dump("q"))

@@ -31,7 +31,7 @@ def test_the_page_of_a_message_has_the_errors_of_earlier_attempts(web, r3):
     page = web.get("message", queue="q", id="m")
     words = page.words()
     assert "attempt 1 failed at w1: HTTP 500" in words and "attempt 2 failed at w2: KeyError: 'mail <b>'" in words
-    # All lines of each, the newest first.
+    # All lines of each attempt are printed, the newest attempt first.
     assert words.index("attempt 2, 2025") < words.index("attempt 1, 2025")
     assert "HTTP 500\n  body</pre>" in page.text and "line 1\nKeyError: 'mail &lt;b&gt;'</pre>" in page.text
     told = json.loads(web.get("api/message", queue="q", id="m").text)

@@ -1,4 +1,4 @@
-"""The bundles of `dq server`: what is in them, that they are the same in every run, and that pip, npm and tar install them.
+"""The bundles of `dq server`: their content, their equality in every run, and their installation by pip, npm and tar.
 
 The programs are those of this machine, so nothing is compiled. `make test-bundle` tries the real ones on bare systems.
 """
@@ -46,7 +46,7 @@ def pack(programs, where):
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """What scripts/bundle.sh builds, from what is on this machine."""
+    """The output of scripts/bundle.sh, from programs on this machine."""
     place = tmp_path_factory.mktemp("programs")
     for source, name in ((build(), "dq"), (module_path(), "libdq.so")):
         shutil.copy(source, place / name)
@@ -63,7 +63,7 @@ def dist(programs, tmp_path_factory):
 
 
 def environment(**more) -> dict:
-    """Without what names other programs."""
+    """Without variables that name other programs."""
     left_out = ("DQ_CLI", "DQ_ENGINE", "DQ_MODULE", "PYTHONPATH", "DQ_TEST_URL")
     return {**{name: value for name, value in os.environ.items() if name not in left_out}, **more}
 
@@ -111,7 +111,8 @@ def test_licences_and_parts_of_all_programs_are_listed(dist, tmp_path):
     listed = (tmp_path / NAME / "LICENCES.txt").read_text()
     sbom = json.loads((tmp_path / NAME / "sbom.cdx.json").read_text())
     names = {part["name"] for part in sbom["components"]}
-    # One of the module, one of dq, and the engine with a part of it. And none that only builds or tests.
+    # The list has a crate of the module, one of dq, and the engine with a part of it. And none that only builds or
+    # tests.
     assert {"redis-module", "clap", "valkey", "jemalloc", "rust-std"} <= names
     assert not {"bindgen", "proptest", "clap_derive"} & names
     for part in sbom["components"]:

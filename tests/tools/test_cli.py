@@ -1,4 +1,4 @@
-"""The terminal program `dq` with a real server: what it prints, what it changes, and with which rights.
+"""The terminal program `dq` with a real server: its output, its changes, and its rights.
 
 DQ_CLI names the program; without it, it is built from cli/. The live view is tested in test_cli_top.py.
 """
@@ -190,7 +190,7 @@ def test_tail_shows_how_messages_end(dq, shop):
     do = shop.execute_command
     do("CONFIG", "RESETSTAT")
     with dq.start("tail", "shop", "--interval", "1500ms", "-n", "3") as tail:
-        # It has read each of the three lists once; it sees all that ends from now on in its next read.
+        # `dq tail` has read each of the three lists once; it sees all that ends from now on in its next read.
         wait_for(lambda: shop.info("commandstats").get("cmdstat_dq.list", {}).get("calls") == 3, what="the first look")
         for _ in range(3):
             do("DQ.SEND", "shop", "x", "TYPE", "mail")

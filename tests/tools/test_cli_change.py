@@ -1,4 +1,4 @@
-"""The terminal program `dq`: what it sends, changes and removes, and what it says when that cannot be."""
+"""The terminal program `dq`: its commands that send, change and remove, and their errors."""
 
 import json
 import os

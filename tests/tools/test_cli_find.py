@@ -149,7 +149,7 @@ def fill(do, family="mails", partitions=4):
 
 
 def check_family(dq):
-    """What the program says of a family that `fill` has filled."""
+    """The output of the program about a family that `fill` has filled."""
     assert ids(dq("ls").stdout) == [f"mails:{{{n}}}" for n in range(4)] + ["other"]
     [row] = dq("ls", "--family").stdout.splitlines()[1:]
     assert row.split()[:8] == ["mails:{*}", "10", "0", "0", "0", "0", "0", "4"]
@@ -194,7 +194,7 @@ def test_a_cluster_is_one_server(program, cluster):
         assert len(ids(dq("ls").stdout)) == 5
         assert "payload            x" in dq("show", "other", "o1").stdout
     check_family(dq)
-    # A slot that moves while nobody looks is followed.
+    # A slot that moves between two commands is followed.
     source = cluster.owner("other")
     target = next(node for node in cluster.nodes if node is not source)
     cluster.move_slot(cluster.slot("other"), source, target)

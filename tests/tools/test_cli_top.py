@@ -1,4 +1,4 @@
-"""`dq top` in a real terminal: what a person sees, and what the keys do."""
+"""`dq top` in a real terminal: the screen, and the keys."""
 
 import re
 
@@ -67,7 +67,7 @@ def test_every_screen_shows_its_figures(dq, shop):
         screen.sees(">shop", " mails")
         assert max(map(len, screen.lines())) <= 80
         screen.press("q")
-        # The screen is what it was before.
+        # The screen is the same as before.
         assert "dq top" not in screen.sees("ended with 0")
 
 
@@ -156,7 +156,7 @@ def test_rates_and_waiters_are_updated(dq, shop):
         wait_for(sent, 20, "a rate")
 
         def waited():
-            # One that has been ready for more than a second, or ten: the newest bar is that high.
+            # A message has been ready for more than a second, or ten: the newest bar is that high.
             cells = row(screen, "mails")
             return len(cells) > 9 and cells[8].endswith("s") and cells[-1][-1] in "▄▅"
 

@@ -1,5 +1,5 @@
-"""The table of names in docs/clients.md: each name is there in its client, one notion has one name, and no method of a queue
-is left out."""
+"""The table of names in docs/clients.md: each name exists in its client, one notion has one name, and no method of a
+queue is left out."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.harness.server import ROOT
 LANGUAGES = ["Python", "Node", "Go", "PHP"]
 FOLDERS = {"Python": "python/src/dqueue", "Node": "node/src", "Go": "go", "PHP": "php/src"}
 SUFFIXES = {"Python": "*.py", "Node": "*.ts", "Go": "*.go", "PHP": "*.php"}
-# How a language declares a name: a function or method, a type, a field or parameter.
+# The way in which a language declares a name: a function or method, a type, a field or parameter.
 DECLARED = {
     "Python": r"\b(def|class) {0}\b|^\s+{0}: ",
     "Node": r"^\s*(export |abstract |readonly |async |get |static )*(class |interface )?{0}\??[<({{: ]|\b{0} = \d",
@@ -29,7 +29,7 @@ OTHERS = {"Node": {"do", "add", "close"}, "Go": {"Do", "Key", "SendJSON"}, "PHP"
 
 
 def rows(page="clients.md"):
-    """The rows of the section, each as its names by language."""
+    """The rows of the section, each as the names by language."""
     section = (ROOT / "docs" / page).read_text()
     section = re.split(r"\n## (?:Names|名字)\n", section)[1].split("\n## ")[0]
     for line in section.splitlines():

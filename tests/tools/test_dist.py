@@ -173,8 +173,8 @@ def test_the_packed_program_runs(unpacked):
     assert output(unpacked / "bin/dq", "--version").startswith("dq ")
 
 
-# What the units of the servers' packages say about it: Debian 12 (redis-server 7.0.15-1~deb12u10), Debian 13
-# (redis-server 8.0.2-3, valkey-server 8.1.1). `scripts/install-tests/packages.sh` reads the real ones.
+# The paths of programs that the units of the servers' packages allow: Debian 12 (redis-server 7.0.15-1~deb12u10),
+# Debian 13 (redis-server 8.0.2-3, valkey-server 8.1.1). `scripts/install-tests/packages.sh` reads the real ones.
 EXEC_PATHS = ("/usr/bin/redis-server", "/usr/lib", "/lib")
 
 
@@ -240,12 +240,13 @@ def test_a_server_loads_the_configuration_of_the_package(installed, tmp_path):
 # ---- installed by dpkg
 
 
-# What the package needs, apart from the C library: that is this machine's own, for what is built here needs no newer one.
+# The dependencies of the package, apart from the C library: that is this machine's own, for a module that is built here
+# needs no newer one.
 NEEDED = {"redis-server": "5:7.0.15-1", "libgcc-s1": "12.2.0-14"}
 
 
 class Machine:
-    """A directory that is a machine to dpkg, with a database of its own; the real one is never touched."""
+    """A directory that dpkg regards as a machine, with its own database; the real one is never touched."""
 
     def __init__(self, root, packages):
         self.root = root
@@ -260,8 +261,8 @@ class Machine:
         (database / "status").write_text("\n".join(fields.format(*package, arch) for package in packages.items()))
 
     def dpkg(self, *words, code=0):
-        """Runs dpkg on it; what it prints."""
-        # A machine may be told to leave documents out; this one takes everything. Scripts find the directory by the
+        """Runs dpkg on it, and returns the output."""
+        # A machine may be set to leave documents out; this one installs everything. Scripts find the directory by the
         # variable DPKG_ROOT: there is no shell in it for them.
         command = ["dpkg", f"--root={self.root}", f"--log={self.root}/dpkg.log", "--path-include=*"]
         command += ["--force-script-chrootless", "--force-confold", *map(str, words)]
@@ -270,12 +271,14 @@ class Machine:
         return done.stdout + done.stderr
 
     def files(self):
-        """What is on it, apart from dpkg's own."""
+        """The files that are on it, apart from dpkg's own."""
         names = {str(file.relative_to(self.root)) for file in self.root.rglob("*") if not file.is_dir()}
         return {name for name in names if not name.startswith(("var/lib/dpkg/", "dpkg.log"))}
 
     def serving(self):
-        """Its server, which sees this directory as the whole machine, so that every path is the real one."""
+        """The server of the packages, which sees this directory as the whole machine, so that every path is the real
+        one.
+        """
         program, installed = shutil.which(engine()), "/usr/bin/redis-server"
         # The libraries of the server, and those of the module, which its package depends on.
         linked = output("ldd", program) + output("ldd", self.root / "usr/lib/redis/modules/libdq.so")

@@ -12,7 +12,7 @@ import pytest
 from tests.harness.server import ROOT, wait_for
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-# What a reader of the first hour pastes into redis-cli and into files.
+# The lines that a reader of the first hour pastes into redis-cli and into files.
 PASTED = ["README.md", "README.zh-CN.md", "docs/quickstart.md", "docs/quickstart.zh-CN.md"]
 FENCE = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -79,7 +79,7 @@ def server(server):
 
 
 def redis_cli(server, lines):
-    """What redis-cli prints when these lines are pasted into it."""
+    """The output of redis-cli when these lines are pasted into it."""
     done = subprocess.run(
         ["redis-cli", "-3", "--no-raw", "-p", str(server.port)],
         input=lines,
@@ -116,7 +116,7 @@ def test_a_page_works_as_pasted(server, name):
     for lines, (language, reply) in pasted:
         assert language == "reply", lines
         lines = PLACEHOLDER.sub(lambda m: known[m.group(1)], lines)
-        # The delay that gives a reader's hands time; redis-cli prints how long a command took from half a second on.
+        # The delay that gives a reader time; redis-cli prints how long a command took from half a second on.
         printed = redis_cli(server, lines.replace("DELAY 10000", "DELAY 700"))
         match = pattern(reply.splitlines(), known).fullmatch(printed)
         assert match, f"{lines}\n{printed}\nbut the page says\n{reply}"
@@ -155,7 +155,7 @@ def test_the_worker_of_a_page_works_as_pasted(server, r3, tmp_path, name):
     said = log.read_text()
     assert "handling ann" in said and "handling bob" in said
     assert "NameError" not in said
-    # What went wrong can be read where the worker runs, and in the message.
+    # The error can be read where the worker runs, and in the message.
     assert said.count("UnicodeDecodeError") == 4
     [dead] = r3.execute_command("DQ.LIST", "mails", "dead", "IDS")[1]
     assert b"UnicodeDecodeError" in r3.execute_command("DQ.GET", "mails", dead)[b"error"]
@@ -232,7 +232,7 @@ def test_the_readme_is_short():
 
 
 def figures(page):
-    """What each row says of a table whose second column is ours: ours, the peer's, the result, what it must be, PASS."""
+    """The rows of a table whose second column is ours: ours, the peer's, the result, the target, PASS."""
     found, ours = [], False
     for line in page.splitlines():
         cells = [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]

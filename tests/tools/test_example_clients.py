@@ -31,7 +31,9 @@ def _done(*command, **kwargs) -> str:
 
 
 def _built(*sources):
-    """A folder for what is made of these files: another one when they change, so nothing is made twice."""
+    """A folder for the results of building these files: another one when they change, so that no result is built
+    twice.
+    """
     content = b"".join(source.read_bytes() for source in sources)
     folder = ROOT / "target/example-clients" / hashlib.sha256(content).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
@@ -132,13 +134,13 @@ class Program:
 
 
 def stopped(process):
-    """SIGTERM; its remaining lines, if it ended in time and well."""
+    """Sends SIGTERM. Returns the remaining lines, if the program ended in time and without an error."""
     process.terminate()
     return ended(process)
 
 
 def ended(process):
-    """Its remaining lines, if it ends in time and well."""
+    """Returns the remaining lines, if the program ends in time and without an error."""
     output, _ = process.communicate(timeout=15)
     assert process.returncode == 0, output
     return output.splitlines()
@@ -204,7 +206,7 @@ def test_a_lost_reply_does_not_send_twice(program, q, server):
     assert sum(line.startswith("trying again") for line in lines) == 2
     said = [line for line in lines if line.startswith(("sent", "already there"))]
     assert [line.rsplit(" ", 1)[1] for line in said] == [f"close:order-{n}" for n in range(4)]
-    # Both replies lost were about the first one.
+    # Both lost replies were about the first order.
     assert [line.startswith("already there") for line in said] == [True, False, False, False]
     assert (q.len(), q.info()["duplicates"]) == (4, 2)
     assert all(line.startswith("already there") for line in program.send(server.port, 4))
@@ -235,7 +237,7 @@ def test_a_worker_handles_retries_and_rejects_messages(program, q, server):
     assert (info["acked"], info["timeouts"]) == (13, 0)
     assert "done close:order-3 attempt 1" in lines
     assert "failed close:order-x attempt 1" in lines and "failed close:order-x attempt 2" in lines
-    # All were acked by the FETCH that followed; only the last batch before the stop may need an ACK.
+    # All orders were acked by the FETCH that followed; only the last batch before the stop may need an ACK.
     assert server.info("commandstats").get("cmdstat_dq.ack", "calls=0").split(",")[0] in ("calls=0", "calls=1")
 
 
@@ -246,7 +248,7 @@ def test_a_client_that_waits_long_reports_no_error(server):
     client = server.client()
 
     def waiting():
-        """Connection -> protocol of whoever waits in FETCH."""
+        """Connection -> protocol of the clients that wait in FETCH."""
         listed = client.client_list()
         return {one["id"]: one["resp"] for one in listed if one["cmd"] == "dq.fetch" and "b" in one["flags"]}
 
@@ -257,7 +259,7 @@ def test_a_client_that_waits_long_reports_no_error(server):
         before = wait_for(lambda: whole(waiting()), 20, "all workers")
         assert sorted(before.values()) == sorted(str(program.resp) for program in programs)
         time.sleep(5.5)
-        # redis-cli makes a connection for each command; all others keep theirs. One that is between two FETCHes
+        # redis-cli makes a connection for each command; all other programs keep theirs. One that is between two FETCHes
         # at the moment of looking is met by the next look.
         kept = sum(program.name != "redis-cli" for program in programs)
         wait_for(lambda: len(before.keys() & waiting().keys()) == kept, 5, "all workers with their connections")

@@ -193,7 +193,8 @@ def test_the_example_event_ledger_proves_its_promises(server):
     assert "12 dead events redriven" in output
 
 
-# A small run of each example, and with a word that leaves out what the example is about: then its figures must tell.
+# A small run of each example, and a run with an option that disables the subject of the example: then its figures must
+# show it.
 PARTNERS = ("partner_api/partner_api.py", "--notices", 160, "--partners", 4, "--downtime", 700, "--threads", 4)
 
 

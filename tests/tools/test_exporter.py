@@ -1,4 +1,4 @@
-"""The exporter with a real server, and the dashboard and alerts compared with what it exports.
+"""The exporter with a real server, and the dashboard and alerts compared with its metrics.
 
 How Prometheus itself uses them is tested in test_prometheus.py.
 """
@@ -108,7 +108,7 @@ def test_names_that_look_alike_are_series_of_their_own(exporter, client):
     names = [b"n\xff", rb"n\xff", rb"n\\xff"]
     for name in names:
         client.execute_command("DQ.SEND", name, "x")
-    # What is named twice is one series, too.
+    # A series that is named twice is one series, too.
     metrics = exporter("--db", "0", "--db", "0", "--family", "f", "--family", "f").metrics()
     queues = {dict(labels)["queue"] for metric, labels in metrics if metric == "dq_queue_paused"}
     assert queues == {r"n\\xff", r"n\\\\xff", r"n\\\\\\\\xff"}

@@ -1,4 +1,4 @@
-"""The comparison of frameworks (`make bench-frameworks`): each measure works, and its verdict tells what happened."""
+"""The comparison of frameworks (`make bench-frameworks`): each measure works, and its verdict is right."""
 
 import importlib.util
 import os

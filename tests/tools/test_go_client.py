@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def go(*words, cwd=CLIENT, **env) -> str:
-    """Runs go to its end, and returns what it has printed. Nothing is downloaded: see debian.mod."""
+    """Runs go to its end, and returns its output. Nothing is downloaded: see debian.mod."""
     redigo = GOCODE / "src/github.com/gomodule/redigo/redis"
     need(shutil.which("go") and shutil.which("gofmt") and redigo.is_dir(), "Go with Debian's redigo")
     settings = {"GOFLAGS": "-modfile=debian.mod", "GO111MODULE": "on", "GOWORK": "off", "GOPROXY": "off", "GOCACHE": str(CACHE)}
@@ -44,7 +44,7 @@ def test_the_package(server):
 
 @pytest.mark.parametrize("tags", ["", "goredis"])
 def test_vet_finds_nothing(tags):
-    """With the tag goredis the adapter for go-redis is compiled against declarations of what it uses."""
+    """With the tag goredis the adapter for go-redis is compiled against declarations of the parts that it uses."""
     go("vet", f"-tags={tags}", "./...")
 
 

@@ -1,4 +1,4 @@
-"""The check that the layers of the module use only those below them finds what it must find."""
+"""The check that the layers of the module use only those below them finds each wrong use."""
 
 import subprocess
 

@@ -44,7 +44,7 @@ def test_a_tenant_that_floods_is_measured(make_server, capsys):
     words = ["--tenants", "200", "--workers", "400", "--rate", "400", "--flood", "50", "--ms", "1000"]
     assert tenants.main(words) == 0
     assert "398 jobs of the others" in capsys.readouterr().out
-    # The checker is held to limits that the server was not, and finds what is above them, or left unused.
+    # The checker compares with limits that the server did not have, and finds deliveries above them, or unused room.
     args = tenants.parser().parse_args(words)
     jobs = tenants.arrivals(args, True)
     client = make_server().client()
@@ -68,7 +68,7 @@ def test_mixed_traffic_leaves_no_memory_behind(make_server, capsys):
 def test_families_are_measured(capsys):
     args = ["--consumers", "20", "--partitions", "16", "--nodes", "3", "--messages", "50", "--idle", "0.2", "--groups", "5000"]
     args += ["--worked", "640", "--rounds", "1", "--moved", "2", "--only", "spread", "--only", "crowd"]
-    # What is beyond its limit on a busy machine does not matter here.
+    # A value beyond its limit on a busy machine does not matter here.
     families([*args, "--only", "processor", "--only", "moves"])
     printed = capsys.readouterr().out
     assert "waiting connections of the busiest node        20" in printed

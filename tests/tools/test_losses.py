@@ -44,6 +44,6 @@ def test_several_sets_of_servers_share_the_faults():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["no log, killed", "no, power", "replica, apart"])
 def test_what_nobody_has_confirmed_is_lost(name):
-    """The measurement sees a loss where there is one."""
+    """The measurement sees a loss if there is one."""
     outcome = run(BY_NAME[name], FAULTS)
     assert outcome.lost > 0 and outcome.rounds > 0

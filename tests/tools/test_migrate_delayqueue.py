@@ -59,7 +59,7 @@ class Library:
         return id
 
     def left(self) -> set:
-        """What is still there, as key names."""
+        """The messages that are still there, as key names."""
         keys = set(self.client.scan_iter(f"{self.stem}:*")) | set(self.client.scan_iter(f"{self.payloads}:*"))
         return {key.decode() for key in keys}
 
@@ -98,7 +98,7 @@ def test_messages_of_every_state_move_with_their_time_and_retries(server, client
     overdue = old.pending(b"overdue", now_ms() // 1000 - 60, retries=2)
     first, second = old.listed("ready", b"first"), old.listed("ready", b"second")
     retry = old.listed("retry", b"retry", retries=1)
-    # The library counts the failure of what is out when it takes it back.
+    # The library counts a failure of a message that is being handled when it takes the message back.
     out = old.unack(b"out", now_ms() // 1000 - 1, retries=3)
     last_try = old.unack(b"last try", now_ms() // 1000 - 1, retries=0)
     table = move(server)
@@ -161,7 +161,7 @@ def test_entries_without_a_payload_stay_and_are_counted(server, client):
     old = Library(client)
     gone = old.pending(b"expired", now_ms() // 1000 + 60)
     client.delete(old.payload(gone))
-    # Intercepted while a consumer had it: the library has dropped its count.
+    # The message was intercepted while a consumer had it, so the library has dropped its count.
     old.unack(b"intercepted", now_ms() // 1000 - 1, retries=None)
     old.garbage(b"given up")
     live = [old.pending(b"live", now_ms() // 1000 + 60 + n) for n in range(5)]
@@ -191,7 +191,7 @@ def test_a_move_that_was_killed_can_be_started_again(server, client):
         wait_for(lambda: client.llen(old.key("ready")) < len(ids) * (1 - share), 20, "some progress")
         os.kill(script.pid, signal.SIGKILL)
         script.wait()
-        # The new consumers are at work already: a finished id must not come a second time.
+        # The new consumers work already: a finished id must not come a second time.
         while got := msgs(client.execute_command("DQ.FETCH", "new", "COUNT", 1000)):
             handled += [m.id.decode() for m in got]
             client.execute_command("DQ.ACK", "new", *[m.receipt for m in got])
@@ -255,7 +255,7 @@ def test_the_move_waits_for_messages_that_consumers_hold(server, client):
     assert move(server, "--no-wait", code=1)["unack"]["held"] == 2
     with subprocess.Popen(command(server), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as script:
         assert any("; waiting" in line for line in script.stderr)
-        # It looks again after five seconds, whenever that is.
+        # The script looks again after five seconds, whenever that is.
         client.zrem(old.key("unack"), acked)
         client.delete(old.payload(acked))
         client.hdel(old.key("retry:cnt"), acked)
@@ -269,7 +269,7 @@ def test_the_move_waits_for_messages_that_consumers_hold(server, client):
 def test_the_expiry_of_a_payload_becomes_a_ttl(server, client):
     old = Library(client)
     mortal = old.pending(b"x", now_ms() // 1000, life=600_000)
-    # Moved by hand, the clock of the new queue does not go on while the script starts.
+    # The clock of the new queue is manual, so it does not move while the script starts.
     client.execute_command("DQ.CREATE", "new", "CLOCK", "MANUAL", now_ms())
     move(server, "--keep-ttl")
     client.execute_command("DQ.TICK", "new", "ADVANCE", 500_000)

@@ -1,4 +1,4 @@
-"""What pages and comments name in backticks exists: files, targets of the Makefile, and names of the sources."""
+"""The names in backticks of pages and comments exist: files, targets of the Makefile, and names of the sources."""
 
 import re
 import shutil

@@ -15,7 +15,8 @@ from tests.harness.optional import need
 from tests.harness.server import ROOT, wait_for
 
 CLIENT = ROOT / "clients/node"
-# Where scripts/setup.sh puts the packages. The client is built there, so that the checkout stays as it is.
+# The folder into which scripts/setup.sh puts the packages. The client is built there, so that the checkout stays as it
+# is.
 FOLDER = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "node-client"
 PAGES = [CLIENT / "README.md", ROOT / "docs/drivers/node.md", ROOT / "docs/drivers/nestjs.md", ROOT / "docs/drivers/bullmq.md"]
 SOURCES = ["src", "test", "package.json", "tsconfig.json", "README.md", "LICENSE"]
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 def run(*words, seconds=170, **env) -> str:
-    """Runs a program to its end, which must be a good one. Returns what it printed."""
+    """Runs a program to its end, which must be without an error. Returns what it printed."""
     env = {**os.environ, **env}
     done = subprocess.run(words, cwd=FOLDER, env=env, capture_output=True, text=True, timeout=seconds)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
@@ -90,7 +91,7 @@ def pages(server):
 
 
 def test_the_code_of_the_pages(pages):
-    """Every example compiles, and those that end by themselves run. `test_the_test_of_a_page` runs the tests."""
+    """Every example compiles, and those that end on their own run. `test_the_test_of_a_page` runs the tests."""
     ends = re.compile(r"^(redis\.disconnect|client\.destroy| +await one\.close)\(\);$", re.MULTILINE)
     ending = [path for path in sorted(pages.glob("*.mjs")) if ends.search(path.read_text()) and "startServer" not in path.read_text()]
     assert len(ending) == 8
@@ -163,7 +164,7 @@ def test_the_shop_on_bullmq_with_its_dashboard(server):
 
 
 def counts_of(board: str, queue: str, *states: str) -> list[int]:
-    """What bull-board says of the states of a queue."""
+    """The states of a queue that bull-board shows."""
     shown = json.load(urllib.request.urlopen(f"{board}/api/queues?activeQueue={queue}&status=latest&page=1&jobsPerPage=1"))
     [counts] = [one["counts"] for one in shown["queues"] if one["name"] == queue]
     return [counts[state] for state in states]

@@ -1,4 +1,4 @@
-"""What docs/operations.md and its neighbours state for operators: ACL rights, sizes, backup and restore."""
+"""The statements of docs/operations.md and its neighbours for operators: ACL rights, sizes, backup and restore."""
 
 import os
 import re
@@ -13,7 +13,7 @@ PAGES = ["operations.md", "cli.md", "monitoring.md"]
 
 
 def recipes():
-    """Every user that the pages tell how to make: page, name, rules."""
+    """Every user that the pages explain: page, name, rules."""
     for page in PAGES:
         text = (ROOT / "docs" / page).read_text()
         for name, rules in re.findall(r"^ACL SETUSER (\w+) (.*)$", text, re.MULTILINE):
@@ -21,7 +21,7 @@ def recipes():
 
 
 LOOK = ["INFO q", "LIST q ready", "GET q i", "EXPLAIN q i"]
-# What each may do with the queue q, and what not.
+# The commands that each user may send to the queue q, and those that it may not.
 MAY = {
     "shop": (["SEND q x", "MSEND q 1 x", 'GROUPPUSH q {"a":1} GROUPBY 1 a', "CANCEL q i", "GET q i"], ["FETCH q", "PURGE q ready"]),
     "worker": (["FETCH q", "ACK q 1", "NACK q 1", "TOUCH q 1000 1"], ["SEND q x", "CANCEL q i", "PURGE q ready"]),
@@ -117,7 +117,7 @@ def test_a_backup_is_restored_as_documented(make_server):
     do("DQ.SEND", "q", "x", "ID", "later", "DELAY", 3_600_000)
     with server.wire() as wire:
         before = wire.ok("LASTSAVE")
-        # It counts in seconds.
+        # LASTSAVE counts in seconds.
         wait_for(lambda: int(wire.ok("TIME")[0]) > before, 3, "the next second")
         wire.ok("BGSAVE")
         wait_for(lambda: wire.ok("LASTSAVE") != before, 10, "the snapshot")

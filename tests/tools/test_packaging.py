@@ -1,4 +1,4 @@
-"""What packaging/ has for containers and Kubernetes fits together, and fits what it is made of.
+"""The files in packaging/ for containers and Kubernetes fit together, and fit the files that they are made of.
 
 `make test-container` runs the steps of the Containerfile itself.
 """
@@ -119,7 +119,7 @@ def test_the_server_of_an_image_keeps_the_settings_of_a_reliable_queue():
 
 
 def test_no_url_and_no_command_line_has_a_password():
-    """It reaches each container as a file."""
+    """The password reaches each container as a file."""
     pod = manifests()["StatefulSet"]["spec"]["template"]["spec"]
     services = [*COMPOSE["services"].values(), *pod["containers"]]
     for service in services:
@@ -204,7 +204,7 @@ def enter(tmp_path):
         (tmp_path / name).chmod(0o755)
 
     def enter(*words, **variables):
-        # As if it had given up the rights of root already.
+        # Makes the script run as if it had given up the rights of root already.
         env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "VALKEY_ENTRYPOINT_AGAIN": "yes", **variables}
         return subprocess.check_output([CONTAINER / "docker-entrypoint.sh", *words], env=env, cwd=tmp_path, text=True).strip()
 
@@ -242,7 +242,7 @@ def test_the_entrypoint_takes_flags_and_a_module_from_the_environment(enter):
 def test_a_real_server_accepts_what_the_entrypoint_gives_it(tmp_path):
     (tmp_path / "valkey-server").symlink_to(shutil.which(engine()))
     if "redis-check" in os.path.realpath(tmp_path / "valkey-server"):
-        # Debian's tools have the server under the name of another program, which tells it what to be.
+        # Debian's tools have the server under the name of another program, which decides its role.
         (tmp_path / "valkey-server").unlink()
         shutil.copy(os.path.realpath(shutil.which(engine())), tmp_path / "valkey-server")
     port = free_port()

@@ -12,7 +12,7 @@ from tests.harness.optional import need
 from tests.harness.server import ROOT
 
 CLIENT = ROOT / "clients/php"
-# Where scripts/setup.sh puts them.
+# The folder into which scripts/setup.sh puts the suites.
 SUITES = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "php-suites"
 DEBIAN = "/usr/share/php"
 # The files in /usr/share/php that the packages of a test need.
@@ -49,7 +49,7 @@ def phpunit(server, *words, **env) -> int:
     }
     done = subprocess.run(["phpunit", *map(str, words)], cwd=CLIENT, env=env, capture_output=True, text=True, timeout=170)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    # PHPUnit 11 would rather have attributes than annotations, which PHPUnit 9 does not know.
+    # PHPUnit 11 prefers attributes, which PHPUnit 9 does not have, to annotations.
     counts = r"^OK \((\d+) tests?|^Tests: (\d+), Assertions: \d+(, (Risky|PHPUnit Deprecations): \d+)*\.$"
     found = re.search(counts, done.stdout, re.MULTILINE)
     assert found, done.stdout
@@ -74,7 +74,7 @@ def test_the_tests_of_the_framework(server, tmp_path, part, test, tests):
     need_php(part)
     sources = SUITES / part.lower()
     need(sources.is_dir(), f"the source of {part}'s tests")
-    # Some tests of the frameworks assert nothing but that nothing is thrown.
+    # Some tests of the frameworks only check that no exception is thrown.
     config = (CLIENT / "phpunit.xml.dist").read_text()
     config = config.replace('failOnRisky="true"', "").replace("tests/bootstrap.php", f"{CLIENT}/tests/bootstrap.php")
     (tmp_path / "phpunit.xml").write_text(config)
@@ -87,7 +87,7 @@ def blocks_of(page) -> list[str]:
     return re.findall(r"^```php\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-# What stands for the application, by page. The others need none.
+# The code that stands for the application, by page. The other pages need none. The others need none.
 APPLICATIONS = {"drivers/laravel": "tests/Laravel/page.php"}
 
 
@@ -96,7 +96,7 @@ APPLICATIONS = {"drivers/laravel": "tests/Laravel/page.php"}
     [("testing", "Client"), ("drivers/php", "Client"), ("drivers/laravel", "Laravel"), ("drivers/symfony", "Symfony"), ("drivers/hyperf-thinkphp.zh-CN", "Client")],
 )
 def test_the_test_of_a_page(server, tmp_path, page, part):
-    """It starts its own server, of the programs under test."""
+    """The test of the page starts its own server, of the programs under test."""
     need_php(part)
     [block] = [block for block in blocks_of(ROOT / f"docs/{page}.md") if "extends TestCase" in block]
     application = f"require '{CLIENT / APPLICATIONS[page]}';\n" if page in APPLICATIONS else ""
@@ -114,7 +114,7 @@ def test_a_server_for_tests_that_does_not_start_says_why():
 
 
 def test_the_php_of_the_documentation(server, tmp_path):
-    """Every example is PHP, names classes that there are, and the one without end or framework runs."""
+    """Every example is PHP, names existing classes, and the example without end or framework runs."""
     need_php("Client")
     blocks = [block for page in sorted((ROOT / "docs/drivers").glob("*.md")) for block in blocks_of(page)]
     assert len(blocks) >= 9
@@ -135,7 +135,7 @@ def test_the_php_of_the_documentation(server, tmp_path):
 
 
 def test_every_class_loads_without_its_framework():
-    """Each file of the client is right by itself, and names nothing of a framework outside of its folder."""
+    """Each file of the client is valid alone, and names nothing of a framework outside of its folder."""
     need_php()
     for path in sorted((CLIENT / "src").rglob("*.php")):
         done = subprocess.run(["php", "-l", str(path)], capture_output=True, text=True)

@@ -14,7 +14,7 @@ pytest_plugins = ["tests.harness.cli_fixtures"]
 
 
 def shown(picture):
-    """The lines of text of a picture, as far as there is text in them."""
+    """The lines of text of a picture, that contain text."""
     lines = {}
     for text in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text"):
         column = round((float(text.get("x")) - MARGIN) / CELL_WIDTH)
@@ -56,7 +56,7 @@ def test_a_picture_shows_the_text_of_the_screen(dq, r3):
             lines = [line.rstrip() for line in screen.lines() if line.strip()]
             return shown(svg(screen.styled_lines(), 80, "x")) == lines
 
-        # All of it, when it has been drawn to the end.
+        # The whole picture, after it was drawn completely.
         wait_for(same, 20, "a picture of what is on the screen")
 
 

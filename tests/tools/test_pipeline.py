@@ -40,7 +40,7 @@ def test_the_pipeline_finds_the_items_that_two_commands_double():
 
 @pytest.mark.slow
 def test_the_pipeline_of_transactions_comes_to_its_end():
-    """It is not judged: whether a torn log doubles or loses anything is a matter of the server's version."""
+    """This pipeline is not judged: whether a torn log doubles or loses anything is a matter of the server's version."""
     outcome = run(Multi(), failures=8, seed=7)
     assert (outcome.failures, outcome.torn) == (8, 2)
     assert outcome.handed_on > outcome.finished > 0

@@ -36,7 +36,7 @@ def tool(name):
 
 
 def promtool(*words):
-    """Runs promtool; what it prints, and whether it was content."""
+    """Runs promtool, and returns its output and its success."""
     done = subprocess.run([tool("promtool"), *map(str, words)], capture_output=True, text=True)
     return done.stdout + done.stderr, done.returncode == 0
 
@@ -66,7 +66,7 @@ def test_every_alert_is_tested():
 
 
 class Prometheus:
-    """A running Prometheus with the configuration of monitoring/, faster, that looks at one exporter."""
+    """A running Prometheus with the configuration of monitoring/, at a higher rate, that scrapes one exporter."""
 
     def __init__(self, exporter, where):
         conf = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
@@ -83,7 +83,7 @@ class Prometheus:
         self.process = subprocess.Popen([tool("prometheus"), *words], stdout=self.log, stderr=subprocess.STDOUT)
 
     def ask(self, path):
-        """What the HTTP interface answers, or nothing yet."""
+        """The answer of the HTTP interface, or None if there is none yet."""
         try:
             return json.loads(fetch(f"{self.url}/api/v1/{path}"))["data"]
         except OSError:
@@ -117,7 +117,7 @@ def prometheus(server, tmp_path):
 
 
 def filled(expression):
-    """An expression of the dashboard as Grafana sends it with everything selected."""
+    """An expression of the dashboard in the form that Grafana sends with all values selected."""
     return re.sub(r"\$(instance|db|queue)\b", ".*", expression).replace("$__rate_interval", "1m")
 
 
@@ -151,7 +151,7 @@ def test_every_panel_and_variable_has_data_and_the_alerts_work(prometheus):
 
 @contextmanager
 def redis_exporter(server):
-    """What Debian's exporter serves with our script; the URL of its page."""
+    """The metrics of Debian's exporter with our script; the URL of its page."""
     at = f"127.0.0.1:{free_port()}"
     words = ["-redis.addr", f"redis://127.0.0.1:{server.port}", "-web.listen-address", at]
     script = str(MONITORING / "redis_exporter.lua")
@@ -185,5 +185,5 @@ def test_redis_exporter_carries_the_figures_of_the_server(server):
     figures = {dict(labels).get("key"): value for (name, labels), value in metrics.items() if name == "redis_script_values"}
     assert (figures["dq_queues"], figures["dq_dead"], figures["dq_ready"]) == (2, 1, 2)
     assert metrics["redis_commands_total", (("cmd", "dq.fetch"),)] >= 2
-    # By itself it knows nothing of the module's part of INFO.
+    # Without the script the exporter does not export the module's part of INFO.
     assert not any(name.startswith(("dq_", "redis_dq_")) for name, _ in metrics)

@@ -26,7 +26,7 @@ def functions(file):
 
 
 def rules():
-    """The names of all that the checker looks for."""
+    """The names of all violations that the checker searches for."""
     found = {}
     for name in ("check", "durable", "flows", "stops", "jobs/rules", "jobs/kin"):
         found |= functions(ROOT / f"tests/checker/{name}.py")

@@ -1,4 +1,4 @@
-"""What a release has beside the packages: the archives of the clients, and the check of whether it can be made."""
+"""The parts of a release beside the packages: the archives of the clients, and the check of whether it can be made."""
 
 import json
 import os

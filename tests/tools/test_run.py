@@ -1,4 +1,4 @@
-"""`make run`, and what the scripts report before they install or build anything.
+"""`make run`, and the reports of the scripts before they install or build anything.
 
 The scripts run from a copy, with replaced programs in front of the PATH.
 """
@@ -19,7 +19,7 @@ RUST = next(line.split('"')[1] for line in (ROOT / "Cargo.toml").read_text().spl
 
 
 class Sources:
-    """A copy of what the scripts need, on a machine whose programs can be replaced."""
+    """A copy of the files that the scripts need, on a machine whose programs can be replaced."""
 
     def __init__(self, root: Path):
         self.root = root
@@ -43,7 +43,7 @@ class Sources:
         self.env["PATH"] = str(self.bin)
 
     def program(self, name: str, script: str) -> Path:
-        """Puts a shell script in front of the PATH; that it was called, and with what, is in `calls`."""
+        """Puts a shell script in front of the PATH; its calls and their arguments are in `calls`."""
         path = self.bin / name
         path.unlink(missing_ok=True)
         path.write_text(f'#!/bin/sh\necho "{name} $*" >>{self.calls}\n{script}\n')
@@ -56,7 +56,7 @@ class Sources:
         return self.calls.read_text().splitlines() if self.calls.exists() else []
 
     def fails(self, script: str, *words, **env) -> str:
-        """The one line that a script says, and nothing else, before it fails."""
+        """The only line that a script prints, before it fails."""
         command = [self.root / "scripts" / script, *words]
         done = subprocess.run(command, env={**self.env, **env}, capture_output=True, text=True, timeout=50)
         assert done.returncode == 1, done
@@ -73,7 +73,7 @@ class Sources:
 
     @contextmanager
     def running(self, port: int, **env):
-        """The same, as long as the block takes; gives the process and a connection."""
+        """Starts a server as long as the block takes; gives the process and a connection."""
         process = self.start(port, **env)
         try:
             with wait_for(lambda: connected(process, port), 20, "the server") as wire:
@@ -101,7 +101,7 @@ def sources(tmp_path):
 
 
 def new_rust(sources):
-    """A Rust that is new enough, and builds nothing."""
+    """This Rust is new enough, and builds nothing."""
     sources.program("rustc", "echo 'rustc 9.0.0 (x)'")
     sources.program("cargo", "exit 9")
 
@@ -129,7 +129,7 @@ def test_a_second_server_on_the_same_data_is_refused(sources):
         told = sources.fails("run.sh", PORT=str(other), DATA=f"data/{one}", DQ_MODULE=str(module_path()))
         assert f"data/{one} is in use by another server (process {process.pid})" in told
         assert wire.call("DQ.LEN", "q") == 1
-    # It has been killed: the lock went with it.
+    # The server has been killed: the lock went with it.
     with sources.running(other, DATA=f"data/{one}") as (_, wire):
         assert wire.call("DQ.FETCH", "q")[0][0] == b"a"
 
@@ -234,7 +234,7 @@ def test_no_service_is_installed_started_or_disabled(sources):
     assert installed.endswith(" redis-tools")
     told = subprocess.run([sources.root / "target/bin/redis-server", "--version"], capture_output=True, text=True).stdout
     assert "server v=" in told
-    # Nothing is left to do the second time.
+    # No work is left the second time.
     sources.calls.unlink()
     subprocess.run(command, env=env, check=True, capture_output=True, timeout=50)
     assert sources.called() == []
@@ -263,7 +263,7 @@ SYSTEMS = {
 
 
 def greeting(name, manager):
-    """What any script says first on such a system."""
+    """The first lines of any script on such a system."""
     script = (
         f"unset DQ_GREETED; have() {{ false; }}; say() {{ echo \"$*\"; }}; . scripts/lib/packages.sh; system_name() {{ echo '{name}'; }}; "
         f"manager() {{ echo {manager}; }}; greet; greet"

@@ -1,4 +1,4 @@
-"""`dq server`: a server for those who have none, and one for a test that is gone with it."""
+"""`dq server`: a server for users without one, and one for a test that ends with it."""
 
 import os
 import shutil
@@ -57,7 +57,7 @@ class Run:
 
 @pytest.fixture
 def start(program):
-    """Starts `dq server`. What still runs after the test is ended."""
+    """Starts `dq server`. A server that still runs after the test is ended."""
     runs = []
 
     def start(*words, **options):
@@ -73,7 +73,7 @@ def start(program):
 
 @pytest.fixture
 def readable_place():
-    """A directory that everybody may enter, and into which nobody but root may write."""
+    """A directory that everybody may enter, and into which only root may write."""
     place = Path(tempfile.mkdtemp())
     place.chmod(0o755)
     yield place
@@ -141,7 +141,7 @@ def test_an_ephemeral_server_takes_the_port_that_it_is_told(start):
 
 
 def test_an_ephemeral_server_is_gone_with_its_parent(program):
-    """The parent is killed, so it cannot tell anybody."""
+    """The parent is killed, so it cannot report its end."""
     script = "import subprocess, sys; subprocess.run([sys.argv[1], 'server', '--ephemeral'])"
     variables = {**os.environ, "DQ_ENGINE": shutil.which(engine()), "DQ_MODULE": str(module_path())}
     parent = subprocess.Popen([sys.executable, "-c", script, program], env=variables, stdout=subprocess.PIPE, text=True)

@@ -20,7 +20,7 @@ from tests.torture.run import run
 from tests.torture.target import Rigged
 from tests.torture.workload import ORDERS
 
-# One of each kind; each takes its seconds and about three more for draining.
+# One fault of each kind; each takes its seconds and about three more for draining.
 SHORT = {
     "kill9-always": 3, "power-always": 3, "torn-tail": 3, "reload": 2,
     "lost-replies": 2, "cut-replies": 3, "failover": 3, "slot-migration": 3, "clock-steps": 3, "clocks-apart": 5, "sigstop": 3,
@@ -77,7 +77,7 @@ def test_the_wall_clock_of_a_server_can_be_stepped(tmp_path):
         client = server.client()
         for ms in (3_600_000, -7_200_000):
             wall.step(ms)
-            # Valkey 9 looks at the wall clock once in a millisecond.
+            # Valkey 9 reads the wall clock once in a millisecond.
             time.sleep(0.002)
             seconds, us = client.time()
             assert abs(seconds * 1000 + us // 1000 - now_ms() - wall.offset) < 5_000
@@ -110,7 +110,7 @@ def test_the_checker_finds_the_messages_lost_without_a_log():
             self.server.restart(crash=True)
 
         def finish(self):
-            """There is no log to compare with."""
+            """This fault has no log to compare with."""
 
     row = run("forgetful", Forgetful(5), 2, 5)
     assert any(violation.startswith("nothing_lost") for violation in row.violations)
@@ -118,11 +118,11 @@ def test_the_checker_finds_the_messages_lost_without_a_log():
 
 @pytest.mark.slow
 def test_the_checker_finds_an_event_that_somebody_has_removed():
-    """What an event tells may be told by the next one, too, for example the `ready` before a delivery. So there are more."""
+    """The next event may tell of the same change, too, for example the `ready` before a delivery. So there are more."""
 
     class Removed(FAULTS["jobs-kill9"]):
         def inject(self):
-            """Takes one of the newest events out of the stream."""
+            """Removes one of the newest events from the stream."""
             client, key = self.server.client(), self.keys[-1]
             for id, _ in client.xrevrange(key, count=1):
                 client.xdel(key, id)
@@ -138,11 +138,13 @@ def test_the_checker_finds_an_event_that_somebody_has_removed():
 
 @pytest.mark.slow
 def test_the_checker_finds_the_attempts_that_lost_replies_cost_without_a_token():
-    """The same fault costs nothing with a token. A run on a busy machine may lose too few replies, so there are more."""
+    """The fault of lost replies costs nothing with a token. A run on a busy machine may lose too few replies, so
+    there are more.
+    """
 
     class Tokenless(FAULTS["lost-replies"]):
         workloads = (replace(ORDERS, producers=1, consumers=2),)
-        # Asking again takes less time than a lease, and a lease less than the patience of the consumers.
+        # A repeated fetch takes less time than a lease, and a lease less than the patience of the consumers.
         lease = 1_500
         ways = FAULTS["cut-replies"].ways | {"tokens": False}
 

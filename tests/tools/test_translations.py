@@ -1,4 +1,5 @@
-"""The Chinese pages say what the English ones say: the same sections, commands, code, pictures and figures, in order.
+"""The Chinese pages have the same content as the English ones: the same sections, commands, code, pictures and figures,
+in order.
 
 The names in docs/clients.zh-CN.md are compared by test_client_names.py.
 """
@@ -24,7 +25,7 @@ FIGURE = re.compile(r"(?<![\w.])\d[\d,.]*\d(?!\w)")
 
 @pytest.fixture(params=TRANSLATED, ids=lambda pair: pair[0])
 def pages(request):
-    """The text of both pages."""
+    """The texts of both pages."""
     return [(ROOT / name).read_text() for name in request.param]
 
 
@@ -34,7 +35,7 @@ def prose(page):
 
 
 def code(page):
-    """The language and the lines of each fenced block, without comments and without what is said in Chinese."""
+    """The language and the lines of each fenced block, without comments and without Chinese text."""
     blocks = []
     for language, block in FENCE.findall(page):
         lines = [COMMENT.sub("", line).rstrip() for line in block.splitlines()]
@@ -64,7 +65,7 @@ def test_they_tell_the_same_figures(pages):
 
 
 def test_every_chinese_page_is_compared():
-    """The pages without an English one are about Chinese frameworks, and the one of names."""
+    """The pages without an English one are about Chinese frameworks, and the page of names."""
     alone = {"docs/clients.zh-CN.md", "docs/drivers/hyperf-thinkphp.zh-CN.md"}
     found = {str(page.relative_to(ROOT)) for top in (".", "docs", "docs/drivers", "packaging") for page in (ROOT / top).glob("*.zh-CN.md")}
     assert found == {chinese for _, chinese in TRANSLATED} | alone

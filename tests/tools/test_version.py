@@ -23,7 +23,7 @@ def test_info_shows_version_and_revision(server):
 
 def test_module_list_shows_the_version_as_a_number(server):
     with server.wire() as wire:
-        # Some servers have modules of their own.
+        # Some servers have their own modules.
         [module] = [module for module in wire.call("MODULE", "LIST") if module[b"name"] == b"dq"]
     major, minor, patch = map(int, VERSION.split("."))
     assert (module[b"name"], module[b"ver"]) == (b"dq", major * 10000 + minor * 100 + patch)
@@ -106,7 +106,7 @@ def test_in_a_repository_the_revision_is_the_commit(sources):
     sources.git("init", "--quiet")
     first = sources.commit()
     assert sources.revision() == first
-    # What the module is not built from does not make another module of it.
+    # A change of a file that the module is not built from does not make another module of it.
     (sources.root / "README.md").write_text("changed")
     (sources.root / "notes").write_text("new")
     assert sources.revision() == first

@@ -1,4 +1,4 @@
-"""What endangers the queues of a server is said in its log, by `dq ls` and by `dq web`, in the same words."""
+"""The dangers for the queues of a server are told in its log, by `dq ls` and by `dq web`, in the same words."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from tests.harness.topology import Pair
 pytest_plugins = ["tests.harness.web_fixtures", "tests.harness.cli_fixtures"]
 pytestmark = pytest.mark.timeout(300)
 
-# The warnings come from the cron, ten times a second; those about replicas five seconds later.
+# The cron writes the warnings, ten times a second, and those about replicas five seconds later.
 LATER = 7
 
 
@@ -64,14 +64,14 @@ def test_a_sound_pair_has_no_warnings_and_a_failover_gives_replicas_time(tmp_pat
     pair = Pair(appendonly="yes")
     try:
         pair.start()
-        # Both start with the setting, as they do from a file; the replica connects within the patience.
+        # Both servers start with the setting, as they do from a file; the replica connects within the patience.
         for server in (pair.primary, pair.replica):
             server.client().config_set("min-replicas-to-write", 1)
         began = pair.primary.client().info("server")["uptime_in_seconds"]
         wait_for(lambda: pair.primary.client().info("server")["uptime_in_seconds"] > began + LATER, 20, "the patience")
         assert lines(pair.primary) == []
         assert lines(pair.replica) == []
-        # A replica that becomes a primary without a replica of its own says so.
+        # A replica that becomes a primary without having a replica warns about that.
         pair.promote()
         assert logged(pair.replica, 1) == ["0 of 1 replicas that a write needs are there: writes are refused"]
         pair.replica.client().config_set("min-replicas-to-write", 0)

@@ -1,4 +1,4 @@
-"""The pages of `dq web` over HTTP: what they show.
+"""The pages of `dq web` over HTTP, and their content.
 
 What a person sees in a browser is in test_web_browser.py.
 """
@@ -33,7 +33,7 @@ def test_the_overview_has_pages_and_orders(start, r3):
     assert "q000" not in page.words()
     page = web.sees("", "q077", sort="dead")
     assert page.words().index("q077") < page.words().index("q000")
-    # Each heading leads to an order of its own.
+    # Each heading leads to a different order.
     assert {"queue", "ready", "oldest due"} <= set(page.links())
     assert web.get(page.links()["queue"]).words().index("q000") < 700
 

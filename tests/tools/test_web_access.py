@@ -1,4 +1,4 @@
-"""Who may see and change what in `dq web`, and what the audit log has of it."""
+"""The users who may see and change something in `dq web`, and the lines of the audit log about it."""
 
 import http.client
 import json
@@ -45,7 +45,7 @@ def test_a_form_without_the_token_of_its_visitor_is_refused(start, shop):
 
 
 def test_without_a_login_other_names_of_this_machine_are_refused(start, shop):
-    """A page of somebody else whose name was made to lead here must not be able to read ours."""
+    """A page of another site whose name was made to lead here must not be able to read ours."""
     me = start("--host", "queues.example").visitor()
     for host in ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""]:
         assert me.ask("queue?queue=shop", Host=host).status == 403

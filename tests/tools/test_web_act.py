@@ -1,4 +1,4 @@
-"""Acting where one looks, in `dq web`: on marked messages, at their lines, and with forms."""
+"""Actions on the present page of `dq web`: on marked messages, at their lines, and with forms."""
 
 import html
 import json
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def press(web, page, words, n=0):
-    """Presses a button that does something at once: the page that it leads to."""
+    """Presses a button for an immediate action. Returns the page that it leads to."""
     found = re.findall(rf'formaction="([^"]*)"[^>]*>{words}</button>', page.text)
     assert found, (words, page.words())
     return web.ask(html.unescape(found[n]), {"csrf": page.csrf()})
@@ -175,7 +175,7 @@ def test_a_group_is_resumed_at_its_line(web, r3):
     do("DQ.PAUSE", "q", "GROUP", "paused")
     do("DQ.NACK", "q", do("DQ.FETCH", "q")[0][1], "FATAL")
     page = web.get("queue", queue="q")
-    # Both that somebody should know of are there without a choice.
+    # Both groups that need attention are shown by default.
     assert "g blocked 1 0 second behind-head" in page.words() and "paused paused" in page.words()
     assert page.links()["first"] == "message?queue=q&id=first"
     press(web, page, "Redrive")
@@ -332,7 +332,7 @@ def test_messages_of_a_state_are_listed_over_all_queues(web, r3):
     following = ready.links()["next page ›"]
     assert "from=q6" in following
     assert set(re.findall(r"message\?queue=(q\d)", web.get(following).text)) == {"q6"}
-    # Queues that are gone, or that have no such messages any more.
+    # Removes queues, or their dead messages.
     do("DEL", "q0", "q6")
     assert "q1" in web.get("messages", state="ready").text
     assert "There are no such messages" in web.get(following).words()

@@ -1,4 +1,4 @@
-"""What the pages of `dq web` change, after a question."""
+"""The actions of the pages of `dq web`, each after a question."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""`dq web` in a headless Chromium: what a person sees and does, with the mouse and with keys."""
+"""`dq web` in a headless Chromium: the view of a person, who uses the mouse and keys."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ def web(program, server, tmp_path):
 
 @pytest.fixture
 def clean(browser):
-    """The browser; afterwards nothing has been refused, and nothing was asked of other sites."""
+    """The browser. Afterwards the test fails if its policy has refused something, or if it has asked other sites."""
     browser.driver.get("about:blank")
     browser.complaints(), browser.requested()
     browser.driver.delete_all_cookies()
@@ -150,7 +150,7 @@ def test_marked_messages_are_removed(r3, web, clean):
     clean.click("Remove")
     clean.sees("2 messages: remove", "dead-0", "dead-4")
     assert r3.execute_command("DQ.LEN", "shop", "dead") == 3
-    # One box marks all of the page.
+    # One box marks all messages of the page.
     clean.click_on("#all")
     clean.click("Redrive")
     clean.sees("3 messages of shop")
@@ -267,7 +267,7 @@ def test_the_errors_of_earlier_attempts_are_opened_on_the_page_of_a_message(r3, 
     assert not clean.run("return document.querySelector('#attempts details').open")
     clean.click_on("#attempts summary")
     clean.sees("the whole answer", within="#attempts")
-    # It stays open while the page is renewed.
+    # The answer stays open while the page is renewed.
     clean.requested()
     wait_for(lambda: len(clean.requested()) > 0, 20, "newer figures")
     wait_for(lambda: len(clean.requested()) > 0, 20, "newer figures")
@@ -305,7 +305,7 @@ def test_nothing_is_asked_for_while_the_page_is_hidden(r3, web, clean):
     clean.open(web.url)
     clean.sees("2 queues")
     clean.driver.execute_cdp_cmd("Page.enable", {})
-    # What the page is told when another one is in front of it.
+    # The page learns that another one is in front of it.
     clean.run("Object.defineProperty(document, 'hidden', {get: () => window.away, configurable: true}); window.away = true")
     clean.requested()
     time.sleep(5)
@@ -357,7 +357,7 @@ def test_every_page_fits_its_screen(r3, web, clean, scheme, width, height):
             paper, ink = clean.run("const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]")
             levels = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in (paper, ink)]
             assert (levels[0] > levels[1]) == (scheme == "light"), (page, paper, ink)
-        # The browser says what it thinks of a page that does not exist.
+        # The browser logs a complaint about a page that does not exist.
         clean.complaints()
     finally:
         clean.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -1,4 +1,4 @@
-"""Connections to `dq web` that send half a request, nothing at all, or too many at once."""
+"""Connections to `dq web` that send half a request, nothing at all, or too many connections at once."""
 
 import resource
 import socket
@@ -11,7 +11,7 @@ import pytest
 pytest_plugins = ["tests.harness.web_fixtures"]
 pytestmark = pytest.mark.timeout(600)
 
-# How long a connection may take for a request, and what a busy machine adds to it.
+# The longest time of a connection for a request, and the time that a busy machine adds.
 PATIENCE, SLACK = 10, 15
 
 
@@ -30,7 +30,7 @@ def connect(start):
 
 
 def rest(connection) -> bytes:
-    """What comes until dq web closes the connection."""
+    """The bytes that come until dq web closes the connection."""
     return b"".join(iter(lambda: connection.recv(1 << 16), b""))
 
 

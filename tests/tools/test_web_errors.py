@@ -47,7 +47,7 @@ def errors(r3):
 
 
 def rows(page) -> dict:
-    """The line of an error: its count."""
+    """The count in the line of an error."""
     found = re.findall(r'data-label="messages">(\d+)</td><td class="grow">(.*?)</td>', page.text)
     return {re.sub("<[^>]*>", "", words): int(count) for count, words in found}
 

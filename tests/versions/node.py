@@ -12,11 +12,11 @@ from pathlib import Path
 from tests.harness.server import ROOT
 
 CLIENT = ROOT / "clients/node"
-# Where scripts/setup.sh puts what the client is built with.
+# The folder into which scripts/setup.sh puts the tools with which the client is built.
 BUILT = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "node-client"
 
 COMMON = {"rxjs": "7.8.2", "@types/node": "20.19.43", "typescript": "5.4.5"}
-# The oldest that package.json allows, those in between, and the newest of each line.
+# The oldest versions that package.json allows, those in between, and the newest of each line.
 SETS = [
     {"ioredis": "5.3.0", "redis": "4.6.0", "nestjs": "9.0.0", "reflect-metadata": "0.1.13", "bullmq": "6.1.0"},
     {"ioredis": "5", "redis": "4", "nestjs": "10", "reflect-metadata": "0.2.2"},
@@ -30,7 +30,7 @@ SHORT_TESTS = ["conformance", "worker", "nestjs"]
 MORE_TESTS = {"bullmq": ["bullmq", "bullmq-ahead", "bullmq-odd", "bullmq-stopping", "bullmq-cluster"], "@nestjs/bullmq": ["nestjs-bullmq"]}
 """Those that need a library that not every set has."""
 
-# Projects of NestJS resolve modules so by default, and `exports` of package.json is not read then.
+# Projects of NestJS resolve modules in this way by default, and `exports` of package.json is not read then.
 TYPES = """
 import 'reflect-metadata';
 import { Redis } from 'ioredis';

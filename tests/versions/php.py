@@ -1,4 +1,4 @@
-"""clients/php with the Laravel, Symfony, Predis and PHP of other releases of Debian, each in a bare system of its own.
+"""clients/php with the Laravel, Symfony, Predis and PHP of other releases of Debian, each in a separate bare system.
 
 Packagist cannot be reached from where the tests run. Debian has these in its archive.
 """
@@ -69,7 +69,7 @@ def _tests(root: str, server) -> str | None:
     words = ["env", "-i", "PATH=/usr/bin:/bin", "HOME=/root", *(f"{name}={value}" for name, value in env.items())]
     try:
         for part in PARTS:
-            # Newer releases of PHPUnit report deprecations, which are not what this is about.
+            # Newer releases of PHPUnit report deprecations, which are not the subject of this run.
             line = f"cd /root/dq/clients/php && phpunit --testsuite {part} --do-not-cache-result"
             done = _run(["chroot", root, *words, "sh", "-c", line])
             if "Tests:" not in done.stdout and "OK (" not in done.stdout or "FAILURES" in done.stdout or "ERRORS" in done.stdout:

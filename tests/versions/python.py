@@ -1,4 +1,6 @@
-"""clients/python with older and newer releases of redis-py and of the frameworks from PyPI, each set in an environment of its own."""
+"""clients/python with older and newer releases of redis-py and of the frameworks from PyPI, each set in a separate
+environment.
+"""
 
 import os
 import shutil
@@ -58,7 +60,7 @@ FAULTS = "test_idle and cut or test_running and cut or test_stop and cut or test
 
 
 def rows(short: bool, server, cluster) -> Iterator[tuple[str, str | None]]:
-    """Yields each set of releases with what has failed, or None."""
+    """Yields each set of releases with its failure, or None."""
     del server, cluster  # The tests start their own.
     for row in SHORT if short else ROWS:
         interpreter = _interpreter(row.python)

@@ -19,7 +19,7 @@ def driver(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scene(driver, tmp_path_factory):
-    """A worker that goes on from one test to the next."""
+    """A worker that keeps running from one test to the next."""
     scene = Scene(*driver, tmp_path_factory.mktemp("scene"))
     try:
         yield scene.start()

@@ -1,6 +1,6 @@
 <?php
 
-/** What `queue:work` of Laravel does, over phpredis or Predis (FAULTS_LIBRARY). */
+/** The loop of Laravel's `queue:work`, over phpredis or Predis (FAULTS_LIBRARY). */
 
 declare(strict_types=1);
 

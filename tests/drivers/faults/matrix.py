@@ -1,4 +1,4 @@
-"""The tests of each driver: what happens to its worker and to its message when a fault strikes at a moment."""
+"""The tests of each driver: the outcome for its worker and its message when a fault occurs at some moment."""
 
 
 import pytest
@@ -11,7 +11,7 @@ ACKS = (b"DQ.ACK", b"\r\nACK\r\n")
 LASTS = {"cut": 0.0, "kill": 0.0, "away": AWAY, "long": LONG, "failover": 0.0}
 FAULTS = list(LASTS)
 SLACK = 2 * LEASE / 1000 + 10
-"""Seconds after which a message has been worked on that has come back once."""
+"""Seconds after which a message has been handled that has come back once."""
 
 
 def most_runs(fault):
@@ -32,7 +32,7 @@ def test_idle(scene, fault):
 def test_fetching(scene, fault):
     for place in (0, 1, 5, 24, 80, 200) if fault == "cut" else (0,):
         scene.wait_idle()
-        # The fetch that is on its way was asked for before the trap was set, so it ends first.
+        # The waiting fetch was sent before the trap was set, so it ends first.
         scene.cut()
         strike = None if fault == "cut" else lambda: scene.strike(fault)
         trap = scene.proxy.trap(*FETCHES, reply=True, bytes=place, strike=strike)
@@ -52,7 +52,7 @@ def test_running(scene, fault):
     if fault in LASTS:
         scene.wait_done(id, SLACK)
         assert scene.runs(id)["begin"] <= most_runs(fault)
-    # The worker goes on, also if the queue of its message is gone.
+    # The worker continues, also if the queue of its message is gone.
     following = scene.send()
     scene.wait_done(following, SLACK)
     assert scene.runs(following)["begin"] == 1

@@ -11,7 +11,7 @@ from tests.harness.server import ROOT
 LEASE = 6000
 """Milliseconds after which a message belongs to another worker."""
 LONG = LEASE / 1000 + 1.5
-"""Seconds for which a server is away that comes back after that."""
+"""Seconds for which a server is away before it comes back."""
 
 
 class Scene(FaultyWorker):

@@ -1,6 +1,6 @@
 <?php
 
-/** What messenger:consume of Symfony does. */
+/** The loop of Symfony's messenger:consume. */
 
 declare(strict_types=1);
 

@@ -14,11 +14,11 @@ LONGEST = {False: 240, True: 120}
 @pytest.mark.parametrize("is_reply", [False, True], ids=["command", "reply"])
 @pytest.mark.parametrize("words", [FETCHES, ACKS], ids=["fetch", "ack"])
 def test_a_cut_at_any_byte(scene, words, is_reply):
-    """The worker goes on, and its job has run once."""
+    """The worker continues, and its job has run once."""
     for place in range(LONGEST[is_reply]):
         scene.wait_idle()
         if words is FETCHES:
-            # The fetch that is on its way was asked for before the trap was set, so it ends first.
+            # The waiting fetch was sent before the trap was set, so it ends first.
             scene.cut()
         trap = scene.proxy.trap(*words, reply=is_reply, bytes=place)
         id = scene.send()

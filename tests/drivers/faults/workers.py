@@ -1,4 +1,4 @@
-"""The drivers: how the worker of each is started, and what a message for it looks like."""
+"""The drivers: the command that starts the worker of each, and the form of its messages."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class Driver:
     stop_seconds: float = 5.0
     """How long a worker may take to stop that has a server: `grace` and two seconds."""
     stop_without: float = 5.0
-    """The same while the server is away."""
+    """How long such a worker may take while the server is away."""
     heeds_silence: bool = True
     """Whether it stops in that time, too, if the server accepts connections and answers nothing."""
 
@@ -101,7 +101,7 @@ IOREDIS, NODE_REDIS = Node("Node", "ioredis"), Node("Node", "node-redis")
 BULLMQ = Bullmq("BullMQ", key="bull:work")
 PHP = Php("PHP")
 LARAVEL_PHPREDIS, LARAVEL_PREDIS = Laravel("Laravel", "phpredis", **LARAVEL), Laravel("Laravel", "predis", **LARAVEL)
-# Nothing tells the transport that its worker is to stop, so it repeats its command until `patience` is over.
+# The transport does not learn that its worker is to stop, so it repeats its command until `patience` is over.
 # `messenger:consume --keepalive` has heartbeats, since Symfony 7.2.
 SYMFONY = Symfony("Symfony", stop_without=18.0, heeds_silence=False, has_heartbeats=False)
 GO = Go("Go")
