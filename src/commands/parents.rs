@@ -3,6 +3,7 @@
 use crate::redis::{CommandResult, Context, Name};
 use dq_queue::args::{Parsed, Words};
 use dq_queue::family::slot_of_key;
+use dq_queue::message::kin::Parent;
 use dq_queue::message::Choices;
 use dq_queue::op::Send;
 
@@ -44,10 +45,16 @@ pub fn key_of_parent<'a>(
 /// Checks the parent that a message names.
 ///
 /// Errors: it is the message itself, or in another slot of the cluster.
+#[inline]
 pub fn check_parent(ctx: &Context, key: Name<'_>, send: &Send<'_>) -> CommandResult {
-    let Some(parent) = send.choices.parent() else {
-        return Ok(());
-    };
+    match send.choices.parent() {
+        Some(parent) => check(ctx, key, send, parent),
+        None => Ok(()),
+    }
+}
+
+#[cold]
+fn check(ctx: &Context, key: Name<'_>, send: &Send<'_>, parent: &Parent) -> CommandResult {
     if ctx.is_in_cluster() && slot_of_key(&parent.key) != slot_of_key(key.bytes()) {
         return Err("CROSSSLOT the key of PARENT must be in the slot of the queue".into());
     }

@@ -52,7 +52,10 @@ unsafe extern "C" fn entry<const ROW: usize>(
     // SAFETY: context and arguments are valid for this call.
     unsafe {
         let args = Args::new(argv, argc);
-        if !matches!(spec.keys, Keys::First | Keys::None) && report_keys(ctx, spec, args) {
+        if !matches!(spec.keys, Keys::First | Keys::None)
+            && api!(RedisModule_IsKeysPositionRequest(ctx)) != 0
+        {
+            report_keys(ctx, spec, args);
             return raw::REDISMODULE_OK as c_int;
         }
         contain_command(ctx, |context| {
@@ -70,17 +73,14 @@ unsafe extern "C" fn entry<const ROW: usize>(
     raw::REDISMODULE_OK as c_int
 }
 
-/// Reports the keys of a call, if the server asks for them instead of running the command. Returns
-/// whether it did.
+/// Reports the keys of a call to a server that asks for them instead of running the command.
 ///
 /// # Safety
-/// `ctx` must be the context of this call.
-unsafe fn report_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: Args<'_>) -> bool {
+/// `ctx` must be the context of this call, in which the server asks for the keys.
+#[cold]
+unsafe fn report_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: Args<'_>) {
     // SAFETY: the caller guarantees it.
     unsafe {
-        if api!(RedisModule_IsKeysPositionRequest(ctx)) == 0 {
-            return false;
-        }
         for (position, access) in keys_of(spec, args) {
             api!(RedisModule_KeyAtPosWithFlags(
                 ctx,
@@ -89,7 +89,6 @@ unsafe fn report_keys(ctx: *mut raw::RedisModuleCtx, spec: &CommandSpec, args: A
             ));
         }
     }
-    true
 }
 
 /// The positions of the keys of a call, and its access to each. The server can find the keys

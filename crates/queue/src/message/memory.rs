@@ -16,7 +16,16 @@ impl Message {
     }
 
     /// Bytes that it has allocated, beyond its own 48 bytes, its id and its payload.
+    #[inline]
     pub fn heap_bytes(&self) -> usize {
+        match self.extension() {
+            Some(_) => self.extended_bytes(),
+            None => 0,
+        }
+    }
+
+    /// Bytes that a message with an extension has allocated. Most have none.
+    fn extended_bytes(&self) -> usize {
         let mut bytes = self.extension_bytes();
         if let Some(errors) = self.extension().and_then(|ext| ext.errors.as_ref()) {
             bytes += errors.heap_bytes();

@@ -31,6 +31,7 @@ use nack::Nack;
 
 impl Queue {
     /// Does an operation, and the changes that must follow from it before the next one.
+    #[inline(always)]
     pub(super) fn perform(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
         let now = self.now(moment);
         // If no event is due, the last change has already brought the position of

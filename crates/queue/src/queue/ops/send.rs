@@ -156,7 +156,8 @@ impl Queue {
         }
         let seq = self.next_seq;
         self.next_seq += 1;
-        if !choices.is_default() {
+        let has_choices = !choices.is_default();
+        if has_choices {
             self.has_own_retain |= choices.retain().is_some();
             if let Some(stored) = choices.stored() {
                 message.extension_mut().choices = Some(stored);
@@ -207,19 +208,21 @@ impl Queue {
             self.ids.insert(&self.store, seq);
         }
         self.note_sent(seq, now);
-        if let Some(batching) = batching.filter(|batching| batching.is_of_batches()) {
-            self.enter_batches(seq, batching, hold);
-        }
-        if let Some(parent) = choices.parent() {
-            self.enter_siblings(seq, parent);
-        }
-        if has_children && hold == Hold::Free {
-            self.hold_by_children(seq);
-            self.refresh(group, now, self.join(now));
-        }
-        if let Some(park) = park {
-            self.park(seq, park, now);
-            self.refresh(group, now, self.join(now));
+        if has_choices {
+            if let Some(batching) = batching.filter(|batching| batching.is_of_batches()) {
+                self.enter_batches(seq, batching, hold);
+            }
+            if let Some(parent) = choices.parent() {
+                self.enter_siblings(seq, parent);
+            }
+            if has_children && hold == Hold::Free {
+                self.hold_by_children(seq);
+                self.refresh(group, now, self.join(now));
+            }
+            if let Some(park) = park {
+                self.park(seq, park, now);
+                self.refresh(group, now, self.join(now));
+            }
         }
         let is_late = match &keys {
             Some(keys) => keys.has_expired(now),
