@@ -95,15 +95,8 @@ impl Twins {
             Ok(Command::Close) => {
                 for (ms, receipts) in std::mem::take(&mut self.bound) {
                     self.apply(match ms {
-                        0 => Op::EndLeases {
-                            receipts,
-                            backs_off: true,
-                        },
-                        ms => Op::Grace {
-                            ms,
-                            receipts,
-                            backs_off: true,
-                        },
+                        0 => Op::EndLeases { receipts },
+                        ms => Op::Grace { ms, receipts },
                     });
                 }
             }

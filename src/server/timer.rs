@@ -122,15 +122,8 @@ fn end_released_leases(ctx: &mut Context, deadline: u64) {
         };
         let name = OwnedName::new(&key);
         let op = match grace {
-            0 => Op::EndLeases {
-                receipts,
-                backs_off: true,
-            },
-            ms => Op::Grace {
-                ms,
-                receipts,
-                backs_off: true,
-            },
+            0 => Op::EndLeases { receipts },
+            ms => Op::Grace { ms, receipts },
         };
         if ctx.select_db(db) {
             end_leases(ctx, name.name(), &op);

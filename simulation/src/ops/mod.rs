@@ -131,11 +131,9 @@ impl Ops<'_> {
             73 => Op::Grace {
                 ms: self.some_ms(),
                 receipts: self.receipts(3),
-                backs_off: self.rng.u8(0..4) > 0,
             },
             74 => Op::EndLeases {
                 receipts: self.receipts(2),
-                backs_off: self.rng.u8(0..4) > 0,
             },
             75..78 => Op::Cancel { ids: self.ids() },
             78..81 => Op::Reschedule {

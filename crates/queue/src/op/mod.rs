@@ -173,23 +173,20 @@ pub enum Op<'a> {
         /// The note to leave with the messages; an empty one removes theirs.
         note: Option<Cow<'a, [u8]>>,
     },
-    /// Ends leases at once, as if their time had run out.
+    /// Ends leases at once, because their connection has closed. Their messages wait for
+    /// their backoff.
     EndLeases {
         /// The receipts of the deliveries.
         receipts: Receipts,
-        /// Whether the messages wait for their backoff.
-        backs_off: bool,
     },
-    /// Ends leases some time from now, because their connection has closed. A FETCH
-    /// with their token gives them their old ends back.
+    /// Ends leases some time from now, because their connection has closed. Their messages
+    /// wait for their backoff then. A FETCH with their token gives them their old ends back.
     Grace {
         /// How long from now the leases end, in ms; at least 1. No lease ends later
         /// than it would have.
         ms: Millis,
         /// The receipts of the deliveries.
         receipts: Receipts,
-        /// Whether the messages wait for their backoff if their leases end then.
-        backs_off: bool,
     },
     /// Moves a manual clock forward.
     Advance {

@@ -65,7 +65,6 @@ use crate::settings::{Clock, Fair, Settings};
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Receipt, Seq, TimeIndex, NEVER};
 use bulk::removal::garbage::Garbage;
-use ops::grace::OldEnd;
 use time::lead::Lead;
 
 /// A delay queue.
@@ -93,7 +92,7 @@ pub struct Queue {
     consumers: Consumers,
     /// Ends that leases had before their connection closed and GRACE shortened them,
     /// by receipt. Some of the leases may have ended.
-    old_ends: BTreeMap<Receipt, OldEnd>,
+    old_ends: BTreeMap<Receipt, Millis>,
     schedules: Schedules,
     totals: Totals,
     lateness: Lateness,

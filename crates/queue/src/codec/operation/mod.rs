@@ -164,7 +164,6 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
             FindAct::Purge => 2,
         },
         Op::Touch { note, .. } => bits([note.is_some()]),
-        Op::EndLeases { backs_off, .. } | Op::Grace { backs_off, .. } => bits([*backs_off]),
         Op::Advance { skip_fires, .. } => bits([*skip_fires]),
         Op::CatchUp { skip, .. } => bits([*skip]),
         Op::PauseSchedule { paused, .. } => bits([*paused]),

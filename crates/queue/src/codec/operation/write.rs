@@ -70,7 +70,7 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
             put_receipts(out, receipts, time_us);
             results.iter().for_each(|text| put_bytes(out, text));
         }
-        Op::Grace { ms, receipts, .. } => {
+        Op::Grace { ms, receipts } => {
             put_number(out, *ms);
             put_receipts(out, receipts, time_us);
         }
@@ -79,7 +79,7 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
             put_receipts(out, receipts, time_us);
             out.extend_from_slice(note.as_deref().unwrap_or_default());
         }
-        Op::EndLeases { receipts, .. } => put_receipts(out, receipts, time_us),
+        Op::EndLeases { receipts } => put_receipts(out, receipts, time_us),
         Op::Advance { to, .. } => put_number(out, *to),
         Op::Cancel { ids } | Op::Redrive(Redrive::Ids(ids)) => put_ids(out, ids),
         Op::Reschedule { id, due } => {

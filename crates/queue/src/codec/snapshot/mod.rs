@@ -30,11 +30,8 @@ mod history;
 pub(in crate::codec) mod read;
 mod write;
 
-use crate::{Millis, Receipt, Seq, MAX_EXACT};
+use crate::{Millis, Receipt, Seq};
 
-/// The bit of the former end of a lease that says that its message waits for its backoff. No time
-/// has it.
-const BACKS_OFF: u64 = MAX_EXACT + 1;
 pub use write::encode;
 
 /// The version of the encoding. A later one reads this one, too.

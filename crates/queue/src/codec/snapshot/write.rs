@@ -8,7 +8,7 @@ use super::frames::{
     put_usage, put_whole,
 };
 use super::history::put_history;
-use super::{tag, Bases, BACKS_OFF};
+use super::{tag, Bases};
 use crate::codec::options::put_parent;
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, set_number};
 use crate::message::history::History;
@@ -121,8 +121,7 @@ impl<'a> Writer<'a, '_> {
             let frame = self.blocks.begin();
             frame.push(tag::OLD_END);
             put_number(frame, receipt);
-            let flag = if end.backs_off { BACKS_OFF } else { 0 };
-            put_number(frame, end.until | flag);
+            put_number(frame, end);
             self.blocks.end(&[]);
         }
         for released in self.parts.released() {

@@ -76,7 +76,7 @@ impl Queue {
             + self.expiring.memory_bytes()
             + self.records.memory_bytes()
             + self.consumers.memory_bytes()
-            + self.old_ends.len() * 24
+            + self.old_ends.len() * 16
             + self.schedules.memory_bytes()
             + self.lateness.memory_bytes()
             + self.dead_letters().map_or(0, DeadLetters::memory_bytes)

@@ -9,15 +9,6 @@ use crate::{Millis, Receipt};
 /// are dropped.
 const MIN_CLEANUP: usize = 64;
 
-/// The end of a lease before its connection closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OldEnd {
-    /// When it would have ended, in Unix ms.
-    pub until: Millis,
-    /// Whether the message waits for its backoff if the lease ends at its new end.
-    pub backs_off: bool,
-}
-
 impl Queue {
     /// Makes leases end `ms` from now, unless they end before that, and remembers
     /// their old ends. Returns how many leases it has shortened.
@@ -25,7 +16,6 @@ impl Queue {
         &mut self,
         ms: Millis,
         receipts: &[Receipt],
-        backs_off: bool,
         now: Millis,
     ) -> Done {
         let until = now.saturating_add(ms);
@@ -37,11 +27,7 @@ impl Queue {
             };
             self.leases.move_end(lease, until);
             self.wake_by(until);
-            let old = OldEnd {
-                until: lease.until,
-                backs_off,
-            };
-            self.old_ends.entry(receipt).or_insert(old);
+            self.old_ends.entry(receipt).or_insert(lease.until);
             self.changed();
             shortened += 1;
         }
@@ -57,8 +43,8 @@ impl Queue {
                 continue;
             };
             if let Some(lease) = self.current(one.receipt, now) {
-                self.leases.move_end(lease, end.until);
-                self.wake_by(end.until);
+                self.leases.move_end(lease, end);
+                self.wake_by(end);
                 self.changed();
             }
         }
@@ -66,18 +52,17 @@ impl Queue {
 
     /// Forgets the end that a lease had before its connection closed. Returns that
     /// end, if there is one.
-    pub(in crate::queue) fn take_old_end(&mut self, receipt: Receipt) -> Option<OldEnd> {
+    pub(in crate::queue) fn take_old_end(&mut self, receipt: Receipt) -> Option<Millis> {
         self.old_ends.remove(&receipt)
     }
 
-    /// Whether a lease ends because its connection has closed, and its message is to wait
-    /// for its backoff.
-    pub(in crate::queue) fn backs_off_after(&self, receipt: Receipt) -> bool {
-        self.old_ends.get(&receipt).is_some_and(|end| end.backs_off)
+    /// Whether a closed connection has shortened this lease.
+    pub(in crate::queue) fn is_shortened(&self, receipt: Receipt) -> bool {
+        self.old_ends.contains_key(&receipt)
     }
 
     /// Ends that leases had before their connections closed, by receipt.
-    pub(in crate::queue) fn old_ends(&self) -> impl Iterator<Item = (Receipt, OldEnd)> + '_ {
+    pub(in crate::queue) fn old_ends(&self) -> impl Iterator<Item = (Receipt, Millis)> + '_ {
         let ends = self.old_ends.iter();
         ends.map(|(receipt, end)| (*receipt, *end))
             .filter(|(receipt, _)| self.is_running(*receipt))

@@ -87,15 +87,8 @@ impl Queue {
             }
             Op::AckEach { receipts, results } => Ok(self.ack_each(receipts, results, now)),
             Op::Touch { ms, receipts, note } => Ok(self.touch(*ms, receipts, note.as_deref(), now)),
-            Op::EndLeases {
-                receipts,
-                backs_off,
-            } => Ok(self.end_leases(receipts, *backs_off, now)),
-            Op::Grace {
-                ms,
-                receipts,
-                backs_off,
-            } => Ok(self.grace(*ms, receipts, *backs_off, now)),
+            Op::EndLeases { receipts } => Ok(self.end_leases(receipts, now)),
+            Op::Grace { ms, receipts } => Ok(self.grace(*ms, receipts, now)),
             Op::Advance { to, skip_fires } => self.advance_manually(*to, *skip_fires),
             Op::Cancel { ids } => Ok(self.cancel(ids, now)),
             Op::Reschedule { id, due } => Ok(self.reschedule(id, *due, now)),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::shift::Shift;
-use super::{Builder, GroupPart, GroupSeen, LimitPart, Names, OldEnd, Parts, ReleasedPart};
+use super::{Builder, GroupPart, GroupSeen, LimitPart, Names, Parts, ReleasedPart};
 use crate::limits::Invalid;
 use crate::message::state::StoredState;
 use crate::queue::Queue;
@@ -156,8 +156,7 @@ impl<'a> Rebuild<'a> {
             self.builder.token(name, delivery.clone())?;
         }
         for (receipt, end) in self.parts.old_ends() {
-            let until = self.time(end.until);
-            self.builder.old_end(receipt, OldEnd { until, ..end })?;
+            self.builder.old_end(receipt, self.time(end))?;
         }
         if let Some(letters) = self.parts.dead_letters() {
             let mut letters = letters.clone();

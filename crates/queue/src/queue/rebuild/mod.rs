@@ -28,7 +28,6 @@ use crate::limits::Invalid;
 use crate::message::body::Content;
 use crate::message::id::Id;
 use crate::message::Message;
-pub use crate::queue::ops::grace::OldEnd;
 use crate::settings::{Clock, Settings};
 use crate::stats::{Lateness, Totals};
 use crate::{GroupIx, Millis, Receipt, Seq};

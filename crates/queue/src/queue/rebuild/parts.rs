@@ -1,6 +1,6 @@
 //! Reads a queue as its parts.
 
-use super::{GroupSeen, Known, Numbered, OldEnd, SavedPosition, Term, Whole};
+use super::{GroupSeen, Known, Numbered, SavedPosition, Term, Whole};
 use crate::consumer::TokenDelivery;
 use crate::dead_letters::DeadLetters;
 use crate::groups::breaker::Circuit;
@@ -168,7 +168,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Ends that running leases had before their connections closed, by receipt.
-    pub fn old_ends(&self) -> Vec<(Receipt, OldEnd)> {
+    pub fn old_ends(&self) -> Vec<(Receipt, Millis)> {
         self.queue.old_ends().collect()
     }
 

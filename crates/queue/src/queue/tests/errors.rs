@@ -69,7 +69,6 @@ fn each_failed_attempt_is_kept_with_its_consumer_and_the_oldest_goes() {
     let got = b.fetch(Fetch::one())[0];
     b.apply(&Op::EndLeases {
         receipts: [got.1].into_iter().collect(),
-        backs_off: false,
     });
     let last = one(4, 1015, "-", "timeout");
     assert_eq!(told(&b, seq), [&others[..], &[last]].concat());

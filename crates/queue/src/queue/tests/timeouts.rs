@@ -58,10 +58,7 @@ fn a_lease_that_was_lost_counts_and_a_nack_does_not() {
     assert_eq!(b.state(seq), Some(State::Ready));
     for expected in [State::Ready, State::Dead] {
         let receipts = [b.fetch(Fetch::one())[0].1].into_iter().collect();
-        b.apply(&Op::EndLeases {
-            receipts,
-            backs_off: false,
-        });
+        b.apply(&Op::EndLeases { receipts });
         assert_eq!(b.state(seq), Some(expected));
     }
     assert_eq!(reason(&b, seq), Some(Reason::Timeouts));

@@ -28,7 +28,7 @@ impl Queue {
                     ticked.timeouts += 1;
                     let expired = self.totals.expired;
                     let closed = first.map(|(_, receipt)| receipt);
-                    let closed = closed.filter(|receipt| self.backs_off_after(*receipt));
+                    let closed = closed.filter(|receipt| self.is_shortened(*receipt));
                     let died = self.time_out(lease.seq, closed, at, join);
                     if matches!(died, Some(Reason::Retries | Reason::Timeouts)) {
                         ticked.dead += 1;

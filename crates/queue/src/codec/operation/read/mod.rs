@@ -85,12 +85,10 @@ pub fn read<'a>(
         },
         END_LEASES => Op::EndLeases {
             receipts: receipts(reader, time_us)?,
-            backs_off: has(0),
         },
         GRACE => Op::Grace {
             ms: positive(reader)?,
             receipts: receipts(reader, time_us)?,
-            backs_off: has(0),
         },
         ADVANCE => Op::Advance {
             to: exact(reader)?,

@@ -6,7 +6,7 @@ mod message;
 use std::collections::VecDeque;
 
 use super::dead_letters::dead_letters;
-use super::{tag, Bases, BACKS_OFF};
+use super::{tag, Bases};
 use crate::codec::options::{clock, parent, rule, send_options, settings, OfSend};
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::collections::rate_window::RateWindow;
@@ -14,7 +14,7 @@ use crate::consumer::TokenDelivery;
 use crate::index::fair_line::Usage;
 use crate::limits::{ensure, exact, template, Invalid};
 use crate::message::after::Counts;
-use crate::queue::rebuild::{Builder, OldEnd, ReleasedPart, SavedPosition, Whole};
+use crate::queue::rebuild::{Builder, ReleasedPart, SavedPosition, Whole};
 use crate::schedule::{Schedule, Template};
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Queue, MAX_EXACT};
@@ -160,12 +160,7 @@ impl Decoder {
                 )
             }
             tag::OLD_END => {
-                let (receipt, end) = (reader.number()?, reader.number()?);
-                let end = OldEnd {
-                    until: end & !BACKS_OFF,
-                    backs_off: end & BACKS_OFF != 0,
-                };
-                builder.old_end(receipt, end)?;
+                builder.old_end(reader.number()?, reader.number()?)?;
                 reader.end()
             }
             tag::DEAD_LETTERS => builder.dead_letters(dead_letters(&mut reader)?),

@@ -348,10 +348,8 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         8 => nack(scale),
         2 => (scale.some(), receipts(scale), option::of(text()))
             .prop_map(|(ms, receipts, note)| Op::Touch { ms, receipts, note }),
-        2 => (scale.some(), receipts(scale), any::<bool>())
-            .prop_map(|(ms, receipts, backs_off)| Op::Grace { ms, receipts, backs_off }),
-        2 => (receipts(scale), any::<bool>())
-            .prop_map(|(receipts, backs_off)| Op::EndLeases { receipts, backs_off }),
+        2 => (scale.some(), receipts(scale)).prop_map(|(ms, receipts)| Op::Grace { ms, receipts }),
+        2 => receipts(scale).prop_map(|receipts| Op::EndLeases { receipts }),
         1 => Just(Op::Tick),
         1 => Just(Op::Duplicate),
         2 => changes(scale).prop_map(Op::Alter),

@@ -10,7 +10,7 @@ mod siblings;
 use super::batch_members::{enter_held, ReleasedPart};
 use super::lists::{index, lanes, own_records, Lists};
 use super::{check, leases};
-use super::{Checked, Known, OldEnd, Whole};
+use super::{Checked, Known, Whole};
 use crate::consumer::TokenDelivery;
 use crate::dead_letters::DeadLetters;
 use crate::index::leases::{Batch, Leases};
@@ -136,8 +136,8 @@ impl Builder {
 
     /// Adds the end that a lease had before its connection closed. Leases come in the
     /// order of their receipts.
-    pub fn old_end(&mut self, receipt: Receipt, end: OldEnd) -> Checked {
-        exact(end.until)?;
+    pub fn old_end(&mut self, receipt: Receipt, end: Millis) -> Checked {
+        exact(end)?;
         let ends = &mut self.queue.old_ends;
         ensure(
             ends.last_key_value()

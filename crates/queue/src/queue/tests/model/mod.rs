@@ -73,8 +73,6 @@ pub struct Msg {
     pub lease_until: Millis,
     /// The end of the lease before its connection closed.
     pub old_end: Option<Millis>,
-    /// Whether it waits for its backoff if its lease ends where its connection has closed.
-    pub backs_off: bool,
     pub ended_at: Millis,
     pub reason: Option<Reason>,
     /// The counts of the batch that it waited for, from the end of its wait.
@@ -273,15 +271,8 @@ impl Model {
             Op::Touch { ms, receipts, note } => {
                 Ok(Done::Count(self.touch(*ms, receipts, note.as_deref())))
             }
-            Op::EndLeases {
-                receipts,
-                backs_off,
-            } => Ok(Done::Count(self.end_leases(receipts, *backs_off))),
-            Op::Grace {
-                ms,
-                receipts,
-                backs_off,
-            } => Ok(Done::Count(self.grace(*ms, receipts, *backs_off))),
+            Op::EndLeases { receipts } => Ok(Done::Count(self.end_leases(receipts))),
+            Op::Grace { ms, receipts } => Ok(Done::Count(self.grace(*ms, receipts))),
             Op::Advance { to, skip_fires } => self.advance_manually(*to, *skip_fires),
             Op::Cancel { ids } => {
                 let cancel = |id: &std::borrow::Cow<[u8]>| self.cancel(id);

@@ -199,7 +199,6 @@ impl Model {
             batch: 0,
             lease_until: NEVER,
             old_end: None,
-            backs_off: false,
             ended_at: NEVER,
             reason: None,
             after_counts: Counts::default(),

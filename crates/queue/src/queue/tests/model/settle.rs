@@ -131,26 +131,25 @@ impl Model {
         named.len() as u64
     }
 
-    pub(super) fn grace(&mut self, ms: Millis, receipts: &[Receipt], backs_off: bool) -> u64 {
+    pub(super) fn grace(&mut self, ms: Millis, receipts: &[Receipt]) -> u64 {
         let until = self.now + ms;
         let mut named = self.named(receipts);
         named.retain(|seq| self.msg(*seq).lease_until > until);
         for seq in &named {
             let m = self.msg_mut(*seq);
-            m.backs_off = m.old_end.map_or(backs_off, |_| m.backs_off);
             m.old_end = m.old_end.or(Some(m.lease_until));
             m.lease_until = until;
         }
         named.len() as u64
     }
 
-    pub(super) fn end_leases(&mut self, receipts: &[Receipt], backs_off: bool) -> u64 {
+    pub(super) fn end_leases(&mut self, receipts: &[Receipt]) -> u64 {
         let mut n = 0;
         for receipt in receipts {
             // An earlier timeout of this command may have brought this message back
             // already.
             if let Some(seq) = self.running(*receipt).map(|m| m.seq) {
-                self.time_out(seq, backs_off);
+                self.time_out(seq, true);
                 self.line_up(self.ticket);
                 n += 1;
             }
@@ -158,13 +157,14 @@ impl Model {
         n
     }
 
-    /// Ends a lease that has run out, or whose connection has closed.
-    pub(super) fn time_out(&mut self, seq: Seq, backs_off: bool) {
+    /// Ends a lease that has run out, or whose connection has closed. If the connection has
+    /// closed, the message waits for its backoff.
+    pub(super) fn time_out(&mut self, seq: Seq, closed: bool) {
         let dragged = self.dragged_along(&[seq]);
         self.keep_error(seq, b"timeout");
         self.totals.timeouts += 1;
         self.msg_mut(seq).timeouts += 1;
-        let wait = Some(self.backoff(seq)).filter(|wait| backs_off && *wait > 0);
+        let wait = Some(self.backoff(seq)).filter(|wait| closed && *wait > 0);
         let m = self.msg(seq);
         let most = m.choices.max_timeouts();
         let most = most.unwrap_or(self.settings.max_timeouts);

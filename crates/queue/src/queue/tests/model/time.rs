@@ -169,8 +169,8 @@ impl Model {
             Event::LeaseEnd(receipt) => {
                 self.ticked.timeouts += 1;
                 let m = self.running(receipt).unwrap();
-                let (seq, backs_off) = (m.seq, m.old_end.is_some() && m.backs_off);
-                self.time_out(seq, backs_off);
+                let (seq, closed) = (m.seq, m.old_end.is_some());
+                self.time_out(seq, closed);
             }
             Event::Expiry(seq) => self.die(seq, Reason::Expired),
             Event::ParkEnd(seq) => {

@@ -192,11 +192,9 @@ impl RandomOp {
             RandomOp::Grace(ms, back) => Op::Grace {
                 ms: *ms,
                 receipts: receipts(back, model),
-                backs_off: ms % 4 > 0,
             },
             RandomOp::EndLeases(back) => Op::EndLeases {
                 receipts: receipts(back, model),
-                backs_off: back.len() != 2,
             },
             RandomOp::Cancel(names) => Op::Cancel {
                 ids: ids(names, model),
