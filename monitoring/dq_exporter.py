@@ -48,9 +48,9 @@ QUANTILES = {"0.5": "p50", "0.99": "p99"}
 MOST_HELD = 1000
 # And for so many pages at most: it looks at a bounded number of groups a call, held or not.
 MOST_PAGES = 10
-# So many queues are asked for in one round trip.
+# The number of queues about which one round trip asks.
 AT_ONCE = 200
-# So many connections are served at once. Others wait until one of them ends.
+# The number of connections that are served at the same time. Others wait until one of them ends.
 MOST_CONNECTIONS = 20
 # A connection says nothing for so long, or takes so long in all, and then it is closed: seconds.
 SILENCE, PATIENCE = 10, 60
@@ -360,7 +360,7 @@ def arguments():
     add("--discover", type=float, default=60, help="seconds between two SCANs (%(default)s)")
     add("--timeout", type=float, default=5, help="seconds to wait for the server (%(default)s)")
     args = parser.parse_args()
-    # What is named twice is one series.
+    # A database, queue or family that is named twice is one series.
     args.db = list(dict.fromkeys(args.db or [0]))
     args.queue = list(dict.fromkeys(args.queue or ()))
     args.family = list(dict.fromkeys(args.family))

@@ -277,7 +277,7 @@ class Migration:
             wait = max(0.2, held[0][1] - seconds - micros / 1e6)
             print(f"the library's consumers hold messages for another {wait:.0f} s or more; waiting", file=sys.stderr)
             time.sleep(min(wait, 5))
-            # What the rounds before left in place is met, and counted, again.
+            # Earlier rounds may have left some in place. They are found, and counted, again.
             self.tallies["unack"] = tally = Tally(moved=tally.moved, there=tally.there, found=tally.moved + tally.there)
             self.walk("unack", bar)
 

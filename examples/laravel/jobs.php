@@ -89,7 +89,7 @@ class Quiet implements ExceptionHandler
     }
 }
 
-/** As much of an application as queues need. */
+/** The parts of an application that queues need. */
 function application(array $options): Container
 {
     $app = new Container();
@@ -116,7 +116,7 @@ function application(array $options): Container
     return $app;
 }
 
-/** What `php artisan queue:work dq --queue=urgent,default --sleep=0 --tries=5` does, in a process of its own. */
+/** Does what `php artisan queue:work dq --queue=urgent,default --sleep=0 --tries=5` does, in a process of its own. */
 function start_worker(array $options, string $queues): int
 {
     $child = pcntl_fork();

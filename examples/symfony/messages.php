@@ -91,7 +91,7 @@ function transport(array $options, string $queue): DqTransport
     return (new DqTransportFactory())->createTransport($dsn, [], new PhpSerializer());
 }
 
-/** What `bin/console messenger:consume async` does, in a process of its own. */
+/** Does what `bin/console messenger:consume async` does, in a process of its own. */
 function start_worker(array $options, string $run): int
 {
     $child = pcntl_fork();

@@ -9,7 +9,7 @@ from tests.load.large_queues import FAR
 
 # One doubling of the tables ago: they have the most room to spare, which must be reported, too.
 MESSAGES = 15_000
-# So many as one FETCH takes at most.
+# One FETCH takes at most 10,000 messages, so two FETCHes take all of them.
 ALL = [["DQ.FETCH", "q", "COUNT", 10_000, "CONSUMER", "c"]] * 2
 MOST_OFF = 0.10
 

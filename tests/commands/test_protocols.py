@@ -167,7 +167,7 @@ OF_STATES = [
     *(f"PURGE plain {state}" for state in STATES),
 ]
 SCRIPT = [*CALLS.strip().splitlines(), *OF_STATES]
-# What differs from run to run: ids that the server makes, and receipts.
+# The ids that the server makes, and the receipts, differ from run to run.
 GENERATED = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 LEAST_RECEIPT = 10**14
 

@@ -169,7 +169,7 @@ def test_a_large_purge_frees_the_memory_of_its_messages(server, r3, key, options
     wait_for(lambda: server.client().info("memory")["used_memory"] < before + (full - before) / 4, what="the memory")
 
 
-# More delayed, ready and blocked messages than are removed at once.
+# The messages of these groups, delayed, ready and blocked, are more than PURGE removes in one step.
 GROUPS, EACH = 200, 50
 
 

@@ -221,7 +221,7 @@ class Stalls:
                 until(over)
                 freed(self.server)
                 seconds = time.monotonic() - began
-                # What is over at once may have left work to the timers.
+                # A command that ends at once may have left work to the timers.
                 time.sleep(self.aftermath)
             # The longest of many waits is longer than that of few: idle is watched for as long as busy.
             with Probe(self.server.port) as after:

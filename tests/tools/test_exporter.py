@@ -19,7 +19,7 @@ from tests.harness.server import ROOT, free_port, wait_for
 
 MONITORING = ROOT / "monitoring"
 MOST_CONNECTIONS = int(re.search(r"^MOST_CONNECTIONS = (\d+)$", (MONITORING / "dq_exporter.py").read_text(), re.MULTILINE)[1])
-# What stands before these in an expression is a metric; everything else of PromQL is a word that no metric begins with.
+# In an expression, a name in front of one of these is a metric. No metric begins with another word of PromQL.
 METRIC = re.compile(r"\bdq_\w+")
 SELECTED = re.compile(r"\b(dq_\w+)\{([^}]*)\}")
 

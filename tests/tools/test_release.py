@@ -24,7 +24,7 @@ def archives(tmp_path_factory):
     where = tmp_path_factory.mktemp("archives")
     script = ROOT / "scripts/client-archives.sh"
     env = {**os.environ, "DIST": str(where)}
-    # What scripts/setup.sh has installed for the tests of the client.
+    # scripts/setup.sh has installed these packages for the tests of the client, so they need not be downloaded again.
     there, lock = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "node-client", "package-lock.json"
     if (there / lock).exists() and (there / lock).read_bytes() == (ROOT / "clients/node" / lock).read_bytes():
         env["NODE_MODULES"] = str((there / "node_modules").resolve())

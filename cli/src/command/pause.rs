@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::server::Server;
 use crate::time_text::{parse_span, Millis};
 
-/// What is paused or resumed.
+/// The thing that is paused or resumed.
 #[derive(Debug, clap::Args)]
 struct What {
     /// The queue's key

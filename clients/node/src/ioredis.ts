@@ -6,7 +6,7 @@ import { connected, type Link, type Server, type ServerNode } from './adapter.js
 import { slot } from './routing.js';
 import type { Word } from './words.js';
 
-/** What is needed of `Redis` of ioredis. Words are in an array, because a call of JavaScript has no room for very many. */
+/** The part of `Redis` of ioredis that is used. The words are in an array, because a call in JavaScript takes a limited number of arguments. */
 interface Redis {
   callBuffer(command: Word, words: readonly Word[]): Promise<unknown>;
   duplicate(override: object): Redis;

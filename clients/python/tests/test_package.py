@@ -43,7 +43,7 @@ def test_programs_of_users_pass_mypy(tmp_path):
     )
     readme = tmp_path / "readme.py"
     readme.write_text("\n".join(re.findall(r"```python\n(.*?)```", (PACKAGE / "README.md").read_text(), re.DOTALL)))
-    # What it has found out of other packages is kept from one run to the next, apart for each of the two configurations.
+    # mypy keeps its results about other packages in a cache, so the next run is faster. Each configuration has its own.
     cache = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")).resolve() / "mypy"
     words = ("--strict", "--config-file", "pyproject.toml", "--cache-dir", cache / "package")
     run(sys.executable, "-m", "mypy", *words, cwd=PACKAGE)

@@ -1,6 +1,6 @@
 /** A server for a test. */
 export interface Server {
-  /** Where it is: redis://127.0.0.1:PORT. */
+  /** The URL of the server: redis://127.0.0.1:PORT. */
   readonly url: string;
   /** Ends it. */
   stop(): Promise<void>;

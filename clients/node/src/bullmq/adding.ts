@@ -14,7 +14,7 @@ import { MOST_STEPS, type Place } from './place.js';
 /** The most bytes of jobs that are sent in one step, if they are not one job. */
 const MOST_BYTES = 8 * 1024 * 1024;
 
-/** Where a command has its payload. */
+/** The position of the payload in a command. */
 const PAYLOAD = 2;
 
 export interface Entry {

@@ -67,7 +67,7 @@ export class Events {
   /** Reads the next events behind an id, waiting up to `ms` for one. */
   async read(id: string, ms: number): Promise<[string, Entry[]][] | null> {
     await this.making.tell();
-    // What is added between two reads is read by the second one.
+    // The second read finds the entries that were added since the first one.
     let from = id === '$' ? (this.#read ??= await this.#last()) : id;
     const end = performance.now() + ms;
     for (const pause of pauses()) {

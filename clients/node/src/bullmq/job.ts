@@ -120,7 +120,7 @@ export function stored(payload: Buffer | string): Stored {
 
 /** The most bytes of a note and of an error. */
 const MOST_TEXT = 64 * 1024;
-/** What a note keeps free for the end of a run: a stack trace, a wait, metadata. */
+/** The bytes of a note that are kept free for the end of a run: a stack trace, a wait, metadata. */
 const SPARE = 4 * 1024;
 
 /** Writes what a run has gathered. The oldest stack traces are left out if there is no room for them, and the last one is cut. */
@@ -253,7 +253,7 @@ export function sentAnew(key: string, found: Seen, job: JobJson, other: { first?
   ];
 }
 
-/** What `removeOnComplete` of a job means for its record, in ms: nothing, or as long as the queue says. */
+/** How long the record of a job is kept by its `removeOnComplete`, in ms. Undefined: as long as the queue says. */
 function retainOf(keep: JobJson['opts']['removeOnComplete']): number | undefined {
   if (keep === true || keep === 0) return 0;
   if (typeof keep === 'object' && keep && 'count' in keep && keep.count === 0) return 0;

@@ -70,7 +70,7 @@ export async function joining(place: Place, child: string, job: JobJson, parentK
   return { commands, keys: [key, set] };
 }
 
-/** Where the results of children are that leave no record, by the keys of their queues and their ids. */
+/** The key of the hash with the results of the children that leave no record, by their queues and ids. */
 export function resultsKey(parentKey: string): string {
   return `${parentKey}:results`;
 }

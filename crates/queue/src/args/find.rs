@@ -13,14 +13,14 @@ use crate::queue::inspect::find::Search;
 /// The COUNT of FIND if none is given.
 const STEP: u64 = 1000;
 
-/// The use that FIND makes of the messages that it finds.
+/// The effect of FIND on the messages that match, and its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// FIND answers the messages.
+    /// It replies with the messages.
     Messages,
-    /// FIND answers the ids of the messages.
+    /// It replies with their ids.
     Ids,
-    /// FIND changes the messages, and answers how many.
+    /// It changes them, and replies with their number.
     Do(FindAct),
 }
 

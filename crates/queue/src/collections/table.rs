@@ -185,8 +185,9 @@ impl<T> Table<T> {
     ///
     /// With `len` entries in `buckets`, the last entry has moved after `buckets /
     /// SEARCHED + len / MOVED` operations, which is less than a quarter of the buckets.
-    /// The same number of entries can be inserted meanwhile, so the new table has room
-    /// for them, too, and for twice the present entries, so that it lasts.
+    /// Each of these operations may insert an entry, so the new table has room for a
+    /// quarter of the buckets more. It has room for at least twice the present entries,
+    /// so that the next move is far away.
     fn resize(&mut self) {
         let (len, buckets) = (self.entries.len(), self.entries.num_buckets());
         self.put_aside((2 * len).max(len + buckets / 4));

@@ -10,7 +10,7 @@ __all__ = ["program"]
 def program() -> str:
     """Returns the path of the program dq of this package."""
     schemes = [sysconfig.get_path("scripts"), os.path.join(sys.prefix, "bin")]
-    # Where `pip install --user` and `pip install --target` put programs.
+    # The directories into which `pip install --user` and `pip install --target` put programs.
     schemes.append(sysconfig.get_path("scripts", "posix_user"))
     schemes.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin"))
     for place in schemes:

@@ -87,7 +87,8 @@ impl Pair {
             let view = self.queue.view_delivered(delivered, self.now);
             let known = self.model.msgs.iter().find(|m| m.seq == delivered.seq);
             let Some(group) = known.map(|m| m.group) else {
-                // The same FETCH has sent the message, because an ACK of it ended a run.
+                // The model does not know the message yet. The FETCH has acknowledged a run
+                // whose end sent it, and then delivered it.
                 continue;
             };
             let expected = group.map(|number| &*self.model.groups[number].name);
