@@ -24,7 +24,7 @@ pub fn check_time(clock: Clock, what: &'static str, time: Option<Millis>) -> Res
 }
 
 /// Checks the points of time of an operation as [`check_time`] does.
-#[inline]
+#[inline(always)]
 pub fn check_times(clock: Clock, op: &Op<'_>) -> Result<(), Error> {
     match op {
         Op::Send(send) => check_send(clock, send),
@@ -38,7 +38,7 @@ pub fn check_times(clock: Clock, op: &Op<'_>) -> Result<(), Error> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn check_send(clock: Clock, send: &Send<'_>) -> Result<(), Error> {
     check_due(clock, send.due)?;
     match &send.choices.rare {
@@ -47,7 +47,7 @@ fn check_send(clock: Clock, send: &Send<'_>) -> Result<(), Error> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn check_due(clock: Clock, due: DueTime) -> Result<(), Error> {
     match due {
         DueTime::At(time) => check_time(clock, "AT", Some(time)),

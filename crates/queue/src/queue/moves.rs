@@ -61,6 +61,7 @@ impl IndexKeys {
 
     /// Makes a message pending: due if its due time has come, otherwise delayed or
     /// in retry. Returns its index keys.
+    #[inline(always)]
     pub fn begin(seq: Seq, message: &mut Message, ttl: Millis, now: Millis) -> IndexKeys {
         message.stored = match (message.due <= now, message.has_failed()) {
             (true, _) => StoredState::Due,

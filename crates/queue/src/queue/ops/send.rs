@@ -163,9 +163,11 @@ impl Queue {
                 message.extension_mut().choices = Some(stored);
             }
         }
-        let batching = choices.batching();
+        // One check for a message with none of the options that few messages have.
+        let rare = choices.rare.is_some().then_some(choices);
+        let batching = rare.and_then(Choices::batching);
         let hold = batching.map_or(Hold::Free, |batching| self.hold_of(batching));
-        let limited = choices.limited();
+        let limited = rare.and_then(Choices::limited);
         let joins = match (group, limited) {
             (Some(name), _) => Some(self.groups.find_or_add(name)),
             (None, Some(limited)) => Some(self.groups.find_or_add_hidden(&limited.key())),
@@ -182,9 +184,9 @@ impl Queue {
             self.use_limits();
         }
         let group = message.group;
-        let has_children = choices.children().is_some();
-        let park = choices
-            .park()
+        let has_children = rare.and_then(Choices::children).is_some();
+        let park = batching
+            .and_then(|batching| batching.park)
             .filter(|_| hold == Hold::Free && !has_children);
         let keys = match hold {
             Hold::Free if park.is_some() || has_children => {

@@ -38,13 +38,20 @@ impl Lead {
 }
 
 impl Queue {
+    /// Whether the clock of the queue may be ahead of the server's at this moment. If not,
+    /// the moment of the queue is that of the server.
+    #[inline]
+    pub fn may_be_ahead(&self, server: Moment) -> bool {
+        self.ahead.is_some() || server.ms() < self.last
+    }
+
     /// The moment of this queue at a moment of the server: later if its clock is ahead.
     /// It serves calls that only read the queue.
     #[inline]
     pub fn moment(&self, server: Moment) -> Moment {
-        match self.ahead.is_none() && self.last <= server.ms() {
-            true => server,
-            false => self.moment_ahead(server),
+        match self.may_be_ahead(server) {
+            true => self.moment_ahead(server),
+            false => server,
         }
     }
 
@@ -72,9 +79,9 @@ impl Queue {
     /// speed if it is ahead, until the server's has caught up.
     #[inline]
     pub fn follow(&mut self, server: Moment) -> Moment {
-        match self.ahead.is_none() && self.last <= server.ms() {
-            true => server,
-            false => self.follow_ahead(server),
+        match self.may_be_ahead(server) {
+            true => self.follow_ahead(server),
+            false => server,
         }
     }
 
