@@ -38,9 +38,11 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         let send = args::send::send(Words::new(&words), u64::MAX)?;
         return replay::command(ctx, key, &Op::Send(send));
     }
-    let send = args::send::send(Words::new(&words), MAX_PAYLOAD.unsigned())?;
-    check_parent(ctx, key, &send)?;
-    let op = Op::Send(send);
+    let words = Words::new(&words);
+    let op = Op::Send(args::send::send(words, MAX_PAYLOAD.unsigned())?);
+    if let Op::Send(send) = &op {
+        check_parent(ctx, key, send)?;
+    }
     let form = Form::Verbatim;
     commit::run_in_form(
         ctx,

@@ -2,13 +2,13 @@
 
 use super::queue_clock::QueueClock;
 use lazy_static::lazy_static;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 thread_local! {
     // Only the server's main thread uses it, so there is only one clock.
-    static CLOCK: Cell<QueueClock> = const { Cell::new(QueueClock::new()) };
+    static CLOCK: RefCell<QueueClock> = const { RefCell::new(QueueClock::new()) };
 }
 
 /// The last reading of the queue clock, and the processor's time-stamp counter at that time. Only
@@ -43,9 +43,7 @@ pub fn recent_us() -> u64 {
 }
 
 fn read(ticks: Option<u64>) -> u64 {
-    let mut clock = CLOCK.get();
-    let us = clock.read(wall_us(), monotonic_us);
-    CLOCK.set(clock);
+    let us = CLOCK.with_borrow_mut(|clock| clock.read(wall_us(), monotonic_us));
     LAST_US.store(us, Relaxed);
     LAST_TICKS.store(ticks.unwrap_or(NO_TICKS), Relaxed);
     us
@@ -54,12 +52,7 @@ fn read(ticks: Option<u64>) -> u64 {
 /// Whether the clock was set back since the last call, as far as it was read.
 #[inline]
 pub fn take_set_back() -> bool {
-    let mut clock = CLOCK.get();
-    let was_set_back = clock.take_set_back();
-    if was_set_back {
-        CLOCK.set(clock);
-    }
-    was_set_back
+    CLOCK.with_borrow_mut(QueueClock::take_set_back)
 }
 
 /// The time-stamp counter of the processor, or `None` if it has none. Reading it costs less than

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use lazy_static::lazy_static;
 
 use super::address::QueueAddress;
-use crate::redis::clock as redis_clock;
+use crate::redis::{clock as redis_clock, Context, Name};
 use dq_queue::{Moment, Receipt, MAX_EXACT};
 
 /// The last receipt that this server has given out by its clock. Only the main thread uses it; an
@@ -70,7 +70,7 @@ pub fn last_receipt() -> Receipt {
 /// `lowest` and higher ones. The receipts of a queue that is ahead of them are its own: they
 /// must not concern other queues.
 #[inline]
-pub fn gave_receipt(db: i32, key: &[u8], receipt: Receipt, lowest: Receipt) {
+pub fn gave_receipt(ctx: &Context, key: Name<'_>, receipt: Receipt, lowest: Receipt) {
     if receipt <= last_receipt() {
         return;
     }
@@ -81,15 +81,15 @@ pub fn gave_receipt(db: i32, key: &[u8], receipt: Receipt, lowest: Receipt) {
     };
     match receipt < lowest.saturating_add(MAX_GIVEN) {
         true => LAST_RECEIPT.store(receipt, Relaxed),
-        false => gave_ahead(db, key, receipt, lowest),
+        false => gave_ahead(ctx, key, receipt, lowest),
     }
 }
 
 #[cold]
-fn gave_ahead(db: i32, key: &[u8], receipt: Receipt, lowest: Receipt) {
+fn gave_ahead(ctx: &Context, key: Name<'_>, receipt: Receipt, lowest: Receipt) {
     AHEAD.with_borrow_mut(|ahead| {
         ahead.retain(|_, last| *last >= lowest);
-        ahead.insert((db, key.into()), receipt);
+        ahead.insert((ctx.db(), key.bytes().into()), receipt);
         ARE_AHEAD.store(true, Relaxed);
     });
 }
@@ -97,16 +97,17 @@ fn gave_ahead(db: i32, key: &[u8], receipt: Receipt, lowest: Receipt) {
 /// The moment at which the queue in a key may act. If a queue whose receipts were ahead was there
 /// before, which was deleted or replaced since, its receipts are not given out again.
 #[inline]
-pub fn of_key(moment: Moment, db: i32, key: &[u8]) -> Moment {
+pub fn of_key(moment: Moment, ctx: &Context, key: Name<'_>) -> Moment {
     match ARE_AHEAD.load(Relaxed) {
         false => moment,
-        true => of_key_ahead(moment, db, key),
+        true => of_key_ahead(moment, ctx, key),
     }
 }
 
 #[cold]
-fn of_key_ahead(moment: Moment, db: i32, key: &[u8]) -> Moment {
-    let last = AHEAD.with_borrow(|ahead| ahead.get(&(db, key.into())).copied());
+fn of_key_ahead(moment: Moment, ctx: &Context, key: Name<'_>) -> Moment {
+    let address = (ctx.db(), key.bytes().into());
+    let last = AHEAD.with_borrow(|ahead| ahead.get(&address).copied());
     Moment {
         receipt: moment.receipt.max(last.map_or(0, |last| last + 1)),
         ..moment

@@ -31,8 +31,17 @@ pub struct Begun {
 /// Begins a change by a command at a moment of the server: sets the clock of the queue by the
 /// server's, spares leases, and processes due events up to the limits above. No schedule fires in
 /// that whose time was missed: the timer handles it in a log entry of its own.
-#[inline]
+#[inline(always)]
 pub fn begin(queue: &mut Value, server: Moment) -> Begun {
+    let is_known = queue.notes.changed_term == wakeups::term();
+    match is_known && !queue.may_be_ahead(server) && !queue.has_work(queue.now(server)) {
+        true => Begun::at(server),
+        false => begin_with_work(queue, server),
+    }
+}
+
+/// Begins a change of a queue for which there may be something to do before it.
+fn begin_with_work(queue: &mut Value, server: Moment) -> Begun {
     let mut begun = begin_without_events(queue, server);
     let now = queue.now(begun.moment);
     if !queue.has_work(now) {

@@ -127,8 +127,7 @@ impl Slot<'_> {
     /// out before.
     #[inline]
     pub fn moment(&mut self, server: Moment) -> Moment {
-        let (db, key) = (self.opened.split().0.db(), self.key);
-        clock::of_key(server, db, key.bytes())
+        clock::of_key(server, self.opened.split().0, self.key)
     }
 
     /// Puts a queue into the key. It replaces the queue that the key may hold.
@@ -173,7 +172,7 @@ impl Slot<'_> {
             // Receipts and ids that other servers have given out concern only the queue itself,
             // which knows them.
             Replication::Replayed | Replication::Restored => {}
-            _ => clock::gave_receipt(ctx.db(), key.bytes(), queue.last_receipt(), moment.receipt),
+            _ => clock::gave_receipt(ctx, key, queue.last_receipt(), moment.receipt),
         }
         if visible || matches!(replication, Replication::Restored) {
             ctx.signal_modified(key);
