@@ -17,10 +17,10 @@ const ROUNDS: [(u64, u64); 3] = [(1_000, 30), (250, 300), (2_000, STEPS)];
 /// Bugs that few clusters show, each with the seed of a cluster that shows it. It is tried
 /// first, and then all others, in case it no longer shows the bug.
 const SHOWN: [(&str, u64); 4] = [
-    ("a breaker counts failures of half the window", 693),
-    ("a breaker opens for no longer the second time", 487),
-    ("FIND includes UNTIL", 146),
-    ("a parent waits for one child too few", 1_752),
+    ("a breaker counts failures of a tenth of the window", 306),
+    ("a breaker opens for no longer the second time", 626),
+    ("FIND includes UNTIL", 188),
+    ("a parent waits for one child too few", 330),
 ];
 
 /// The clusters in which a bug is searched: the seed and the maximum number of steps of each.

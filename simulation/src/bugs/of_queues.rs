@@ -224,10 +224,10 @@ pub const BUGS: &[Bug] = &[
         },
     ),
     does(
-        "a breaker counts failures of half the window",
+        "a breaker counts failures of a tenth of the window",
         "a breaker is closed after",
         |op| {
-            change_breaker(op, |breaker| breaker.per = breaker.per.div_ceil(2));
+            change_breaker(op, |breaker| breaker.per = breaker.per.div_ceil(10));
         },
     ),
     does(
