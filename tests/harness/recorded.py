@@ -1,5 +1,6 @@
 """A primary of an earlier version, as far as its replica can tell: it sends the recorded bytes of one."""
 
+import contextlib
 import socket
 import threading
 
@@ -38,9 +39,11 @@ class RecordedPrimary:
                     case b"PSYNC":
                         replica.sendall(b"+FULLRESYNC %s 0\r\n$%d\r\n" % (HISTORY.encode(), len(self._snapshot)))
                         replica.sendall(self._snapshot + self._stream)
-                        # From here on the replica only reports its progress.
-                        while replica.recv(65536):
-                            pass
+                        # From here on the replica only reports its progress. It may end with a reset.
+                        with contextlib.suppress(ConnectionError):
+                            while replica.recv(65536):
+                                pass
+                        return
                     case _:
                         replica.sendall(b"+OK\r\n")
 
