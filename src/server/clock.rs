@@ -66,9 +66,9 @@ pub fn last_receipt() -> Receipt {
     LAST_RECEIPT.load(Relaxed)
 }
 
-/// Remembers the last receipt of the queue in a key after an operation which could give out
-/// `lowest` and higher ones. The receipts of a queue that is ahead of them are its own: they
-/// must not concern other queues.
+/// Remembers the last receipt of a queue, after an operation whose receipts began at `lowest`. If
+/// the receipts of the queue are far above, the queue came from a server whose clock was ahead.
+/// Then they are remembered for its key only, so that other queues need not follow.
 #[inline]
 pub fn gave_receipt(ctx: &Context, key: Name<'_>, receipt: Receipt, lowest: Receipt) {
     if receipt <= last_receipt() {

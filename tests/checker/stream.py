@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tests.harness.replies import Queue
 
-# The state in which an event leaves a message; one that is not named here leaves it as it was.
+# The state of a message after each event. Events that are not named here do not change the state.
 AFTER = {
     "sent": "waits",
     "ready": "ready",

@@ -53,7 +53,7 @@ def cycle_rewrite(server):
     server.restart(crash=True)
 
 
-# Longer than the leases that are to end soon.
+# The grace in ms. It is longer than the leases that end soon in these tests.
 GRACE = 2000
 AOF = {"appendonly": "yes", "appendfsync": "always"}
 CYCLES = {

@@ -64,7 +64,7 @@ class Pace:
 
 # The number of messages at risk does not grow with time: many faults, with many sends in the moment before each.
 QUICK = Pace((0.3, 0.6), batch=25, rate=5_000)
-# A second and more, because the possible loss of a log that is synced once a second grows for that long.
+# The faults come more than a second apart. A log that is synced once a second can lose more with each moment of it.
 SECONDS = Pace((1.2, 2.4), batch=25, rate=1_200)
 # A confirmation comes once in one to two seconds, so each confirms many messages. Acks are those of what the one before
 # has given.

@@ -108,8 +108,8 @@ impl ReadyLine {
         [self.steady, self.half_open, self.hidden]
     }
 
-    /// The first position; with `no_ack` the first one of a group whose breaker is not
-    /// half-open, and of a hidden group only if `hidden` is true.
+    /// The first position. With `no_ack`, groups with a half-open breaker do not count, and
+    /// hidden groups count only if `hidden` returns true.
     #[inline]
     pub fn first(&self, no_ack: bool, hidden: impl FnOnce() -> bool) -> Option<Position> {
         let steady = self.steady.first().map(|(key, ())| key);

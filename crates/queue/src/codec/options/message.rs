@@ -13,10 +13,10 @@ use crate::message::{Choices, Header, RareChoices};
 
 /// The number of options in [`Choices`].
 const MESSAGE_OPTIONS: u32 = 19;
-/// The bit among those of the options of a message that means RERUN.
+/// The number of the bit for RERUN, in the bits of the options of a message.
 const RERUN: u32 = 19;
-/// The bit among those of the options of a message that means IFGROUP. It is part of a
-/// send, not of the message.
+/// The number of the bit for IFGROUP, in the same bits. IFGROUP is part of a send, not of
+/// the message.
 const IF_GROUP: u32 = 12;
 /// The first option in [`RareChoices`].
 const RARE: u32 = 7;

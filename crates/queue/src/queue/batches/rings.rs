@@ -44,7 +44,7 @@ impl<'q, 'a> Rings<'q, 'a> {
         }
     }
 
-    /// Adds a message that is sent, and that replaces a pending one if `replaced` is
+    /// Adds the message of a SEND. It replaces the pending message `replaced`, if that is
     /// given. O(steps of the search).
     ///
     /// Errors: two batches would wait for each other, directly or in a ring that is
