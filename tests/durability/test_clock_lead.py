@@ -4,6 +4,7 @@ import pytest
 
 from tests.harness.replies import Queue, as_maps, digest
 from tests.harness.server import now_ms, wait_for
+from tests.harness.topology import wait_replicated
 from tests.torture.preload import WallClock
 from tests.torture.target import Rigged
 
@@ -259,7 +260,7 @@ def test_a_cut_is_the_same_on_replicas_and_after_a_crash(wrong, make_server):
     move(source, target, "q")
     q = Queue(target.client(), "q")
     assert len(q.fetch("COUNT", 3)) == 3
-    assert target.client().execute_command("WAIT", 1, 10_000) == 1
+    wait_replicated(target, replica)
     same = digest(target.client(), "q")
     assert digest(replica.client(), "q") == same
     target.client().execute_command("DEBUG", "LOADAOF")
@@ -279,7 +280,7 @@ def test_the_lead_of_a_queue_is_cut_when_a_replica_is_promoted(wrong, make_serve
     # One queue was loaded as a whole, and the other one was made by the log.
     second = Queue(primary.client(), "second")
     second.send("x", "ID", "x", "DELAY", 10 * MINUTE)
-    assert primary.client().execute_command("WAIT", 1, 10_000) == 1
+    wait_replicated(primary, replica)
     replica.client().execute_command("REPLICAOF", "NO", "ONE")
     for key in ("q", "second"):
         promoted = Queue(replica.client(), key)
@@ -311,7 +312,7 @@ def test_a_clock_that_is_put_right_before_a_promotion_moves_nothing(wrong, make_
     q.send("y", "ID", "y")
     wait_for(lambda: Queue(replica.client(), "q").len() == 2, 20, "replication")
     q.one("LEASE", 10 * MINUTE)
-    assert primary.client().execute_command("WAIT", 1, 10_000) == 1
+    wait_replicated(primary, replica)
     replica.wall.step(ahead)
     replica.client().execute_command("REPLICAOF", "NO", "ONE")
     promoted = Queue(replica.client(), "q")

@@ -14,6 +14,7 @@ from tests.durability.test_clock_lead import (  # noqa: F401
 )
 from tests.harness.replies import Queue, as_maps, digest
 from tests.harness.server import now_ms, wait_for
+from tests.harness.topology import wait_replicated
 
 # The steps back to the right time, of a server that was ahead.
 AHEAD = [10 * SECOND, HOUR, 3 * DAY]
@@ -75,7 +76,7 @@ def test_a_large_step_back_is_cut_from_queues_that_are_there(wrong, make_server,
     assert "its lead was cut" in wait_for_line(server)
     q.do("PAUSE")
     q.do("SCHEDULES", "PAUSE", "often")
-    assert server.client().execute_command("WAIT", 1, 10_000) == 1
+    wait_replicated(server, replica)
     same = digest(server.client(), "q")
     assert digest(replica.client(), "q") == same
     server.client().execute_command("DEBUG", "LOADAOF")

@@ -8,6 +8,7 @@ import pytest
 from tests.durability.test_clock_lead import wrong  # noqa: F401
 from tests.harness.replies import Queue, digest
 from tests.harness.server import now_ms, wait_for
+from tests.harness.topology import wait_replicated
 
 SECOND = 1000
 # Outlasts a lease of a second that was given before it.
@@ -84,7 +85,7 @@ def test_leases_that_are_spared_are_the_same_on_a_replica_and_in_the_log(make_se
     q.ack(receipts[0])
     wait_for(lambda: q.info()["running"] == 0, 10, "the ends of the leases")
     q.send("y")
-    assert server.client().execute_command("WAIT", 1, 10_000) == 1
+    wait_replicated(server, replica)
     same = digest(server.client(), "q")
     assert digest(replica.client(), "q") == same
     server.client().execute_command("DEBUG", "LOADAOF")

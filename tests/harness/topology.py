@@ -11,6 +11,17 @@ from tests.harness.wire import Error
 SLOTS = 16384
 
 
+def wait_replicated(primary: Server, replica: Server, timeout: float = 20) -> None:
+    """Waits until the replica has applied all writes of the primary. WAIT knows only the writes of its connection."""
+
+    def same():
+        p = primary.info("replication")
+        r = replica.info("replication")
+        return r.get("master_link_status") == "up" and p["master_repl_offset"] == r["slave_repl_offset"]
+
+    wait_for(same, timeout, "the replica to catch up")
+
+
 class Pair:
     """A primary and its replica. After a promotion `heal` gives the roles back."""
 
@@ -66,13 +77,7 @@ class Pair:
 
     def wait_sync(self, timeout: float = 20) -> None:
         """Waits until the replica has applied all writes of the primary."""
-
-        def same():
-            p = self.primary.info("replication")
-            r = self.replica.info("replication")
-            return r.get("master_link_status") == "up" and p["master_repl_offset"] == r["slave_repl_offset"]
-
-        wait_for(same, timeout, "the replica to catch up")
+        wait_replicated(self.primary, self.replica, timeout)
 
     def assert_same(self, *keys) -> None:
         """Waits for the replica, then compares each key's digest on both."""
