@@ -3,6 +3,11 @@
 //! The server orders its timers by the wall clock, so a step back of the wall clock freezes them.
 //! So the timer is never set far ahead, and the handler of the cron event runs what a frozen timer
 //! has missed. An [`alarm`] wakes the server where it would sleep for too long.
+//!
+//! While the server runs its timers it compares them with a time that it has read once (module.c,
+//! moduleTimerHandler). If the wall clock steps back after that, a timer that is set by a timer is
+//! overdue at once, again and again, and the server does nothing else until the clock has caught
+//! up. So a timer that has fired twice in one turn of the event loop is set at the end of the turn.
 
 use super::guard::contain;
 use super::{alarm, raw, Context};
@@ -17,6 +22,10 @@ pub const LONGEST_MS: u64 = 1000;
 thread_local! {
     static HANDLER: Cell<Option<fn(&mut Context)>> = const { Cell::new(None) };
     static PENDING: Cell<Option<raw::RedisModuleTimerID>> = const { Cell::new(None) };
+    /// How often the timer has fired in this turn of the event loop.
+    static FIRES: Cell<u32> = const { Cell::new(0) };
+    /// The delay in ms of the timer that is to be set at the end of this turn.
+    static AT_END: Cell<Option<u64>> = const { Cell::new(None) };
     static BURST_HANDLER: Cell<Option<fn(&mut Context)>> = const { Cell::new(None) };
     /// The number of timers of the last burst that have not fired yet.
     static BURST: Cell<usize> = const { Cell::new(0) };
@@ -81,6 +90,9 @@ fn fire_in_this_turn(ctx: *mut raw::RedisModuleCtx) {
 
 fn arm_at(ctx: *mut raw::RedisModuleCtx, delay_ms: u64) {
     stop(ctx);
+    if FIRES.get() > 1 {
+        return AT_END.set(Some(delay_ms));
+    }
     // SAFETY: the context is live.
     let id = unsafe {
         api!(RedisModule_CreateTimer(
@@ -93,12 +105,26 @@ fn arm_at(ctx: *mut raw::RedisModuleCtx, delay_ms: u64) {
     PENDING.set(Some(id));
 }
 
+/// Ends a turn of the event loop: sets the timer if that had to wait for the end. Returns whether it
+/// had to. Then the server may have decided already how long it sleeps.
+pub fn end_turn(ctx: &Context) -> bool {
+    FIRES.set(0);
+    match AT_END.take() {
+        Some(delay_ms) => {
+            arm_at(ctx.as_ptr(), delay_ms);
+            true
+        }
+        None => false,
+    }
+}
+
 /// Stops the timer, if it is set.
 pub fn disarm(ctx: &Context) {
     stop(ctx.as_ptr());
 }
 
 fn stop(ctx: *mut raw::RedisModuleCtx) {
+    AT_END.set(None);
     if let Some(id) = PENDING.take() {
         // SAFETY: the context is live. The id is never that of a timer whose callback is running
         // (see `fire`), which the server frees itself.
@@ -108,11 +134,12 @@ fn stop(ctx: *mut raw::RedisModuleCtx) {
 
 /// Whether the timer is set.
 pub fn is_armed() -> bool {
-    PENDING.get().is_some()
+    PENDING.get().is_some() || AT_END.get().is_some()
 }
 
 unsafe extern "C" fn fire(ctx: *mut raw::RedisModuleCtx, _: *mut c_void) {
     PENDING.set(None);
+    FIRES.set(FIRES.get() + 1);
     // SAFETY: the context is valid for this call.
     unsafe { run(ctx, HANDLER.get()) };
 }

@@ -61,6 +61,7 @@ pub fn start(ctx: &mut Context) -> Result<(), String> {
 
 /// Runs once in each turn of the event loop, before the server sleeps.
 fn before_sleep(ctx: &mut Context) {
+    wakeups::end_turn(ctx);
     if clock::was_set_back() {
         wakeups::clock_was_set_back(ctx);
         standstill::clock_was_set_back();

@@ -74,6 +74,14 @@ fn set(ctx: &Context, wake: Millis) {
     event_loop::turn_again();
 }
 
+/// Sets the timer where that had to wait for the end of this turn of the event loop. Called before
+/// the server sleeps.
+pub fn end_turn(ctx: &Context) {
+    if timer::end_turn(ctx) {
+        event_loop::turn_again();
+    }
+}
+
 /// Sets `count` timers that fire in the next turn of the event loop (see [`timer::burst`]). Each of
 /// them sets the timer for the next slice.
 pub fn burst(ctx: &Context, count: usize) {

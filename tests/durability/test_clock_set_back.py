@@ -107,3 +107,19 @@ def test_a_thousand_queues_go_on_after_a_step_back(wrong):  # noqa: F811
     for key in keys[::97]:
         assert Queue(server.client(), key).info()["clock-lead"] == 0
     settled(Queue(server.client(), keys[-1]))
+
+
+def test_a_step_back_while_timers_fire_does_not_stop_the_server(wrong):  # noqa: F811
+    """While the server runs its timers it goes by a time that it has read once, which a step back has made the future."""
+    server = wrong(0)
+    client = server.client()
+    # Nearly all the time the server has timers to run, so some of the steps come in the middle of that.
+    with client.pipeline(transaction=False) as pipe:
+        for n in range(500):
+            pipe.execute_command("DQ.SCHEDULE", f"q{n}", "s", "EVERY", 1, "PAYLOAD", "x", "MISSED", "SKIP")
+        pipe.execute()
+    for _ in range(40):
+        server.wall.step(HOUR)
+        assert client.ping()
+        server.wall.step(-HOUR)
+        assert client.ping()
