@@ -18,7 +18,12 @@ const [url, times = '300'] = process.argv.slice(2);
 if (process.argv[4] === 'worker') {
   const { Worker } = await import('bullmq');
   const { hostname: host, port } = new URL(url);
-  const run = async () => sleep(Math.random() * 400);
+  let running = 0;
+  const run = async () => {
+    process.send(++running);
+    await sleep(Math.random() * 400);
+    process.send(--running);
+  };
   new Worker('kills', run, { connection: { host, port: Number(port) }, concurrency: 4, lockDuration: LEASE, maxStalledCount: 1000 }, createDqBackend());
 } else {
   const redis = new Redis(url);
@@ -29,18 +34,25 @@ if (process.argv[4] === 'worker') {
   await queue.waitUntilReady();
   await redis.call('DQ.ALTER', 'bull:kills', 'EVENTS', 'kills:events', 'EVENTSLEN', String(jobs * 20));
   await queue.addBulk(Array.from({ length: jobs }, (_, n) => ({ name: 'job', data: n })));
-  const started = new Set();
-  const start = () => started.add(spawn(process.execPath, [process.argv[1], url, times, 'worker'], { stdio: 'ignore' }));
+  /** Each worker with the number of jobs that it runs, which it tells. The oldest is first. */
+  const started = new Map();
+  const start = () => {
+    const worker = spawn(process.execPath, [process.argv[1], url, times, 'worker'], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    started.set(worker, 0);
+    worker.on('message', (running) => started.has(worker) && started.set(worker, running));
+  };
+  const oldestThatRuns = () => [...started].find(([, running]) => running > 0)?.[0];
   for (let n = 0; n < AT_ONCE; n++) start();
   for (let killed = 0; killed < kills; killed++) {
     await sleep(200 + Math.random() * 300);
-    const [one] = started;
-    one.kill('SIGKILL');
+    while (!oldestThatRuns()) await sleep(10);
+    const one = oldestThatRuns();
     started.delete(one);
+    one.kill('SIGKILL');
     start();
   }
   for (let left = jobs; left > 0; await sleep(200)) left = jobs - (await queue.getCompletedCount());
-  for (const one of started) one.kill('SIGKILL');
+  for (const one of started.keys()) one.kill('SIGKILL');
   let again = 0;
   let leases = 0;
   const completed = new Set();
