@@ -19,6 +19,7 @@ mod resume;
 pub(super) mod round;
 mod schedule;
 pub(super) mod send;
+mod start;
 mod touch;
 mod unschedule;
 mod update;
@@ -38,15 +39,15 @@ impl Queue {
         // the ungrouped messages up to date. A run of zero steps may have moved
         // `wake` here and not on a replica; that makes no difference, since it
         // found nothing to do.
-        let follows = matches!(op, Op::Moved(_) | Op::Children(_));
-        if self.has_work(now) && !follows {
+        let follows = || matches!(op, Op::Moved(_) | Op::Children(_));
+        if self.has_work(now) && !follows() {
             self.catch_up_with(now);
         }
         self.last = now;
         self.ticket += 1;
         let done = self.do_op(op, moment, now);
         self.settle_reruns(now);
-        if !follows {
+        if self.batches.is_some() && !follows() {
             self.settle_batches();
         }
         done

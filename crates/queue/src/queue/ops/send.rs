@@ -9,9 +9,9 @@ use crate::message::state::{Reason, StoredState};
 use crate::message::{Choices, Message};
 use crate::op::{Done, DueTime, Happened, Send, Sent};
 use crate::queue::batches::rings::Rings;
-use crate::queue::batches::Hold;
 use crate::queue::moves::IndexKeys;
 use crate::queue::ops::id_use::IdUse;
+use crate::queue::ops::start::Start;
 use crate::queue::Queue;
 use crate::transition::Kind;
 use crate::{GroupIx, Millis, Seq};
@@ -68,6 +68,20 @@ impl Queue {
         &mut self,
         send: &Send,
         id_use: IdUse,
+        replaced: Option<Millis>,
+        now: Millis,
+    ) -> SmallVec<[Sent; 1]> {
+        match id_use {
+            IdUse::Free | IdUse::Taken => self.put_new(send, replaced, now),
+            id_use => self.put_over(send, id_use, replaced, now),
+        }
+    }
+
+    /// Like [`Queue::put`], where a message or a record has the id.
+    fn put_over(
+        &mut self,
+        send: &Send,
+        id_use: IdUse,
         mut replaced: Option<Millis>,
         now: Millis,
     ) -> SmallVec<[Sent; 1]> {
@@ -94,6 +108,21 @@ impl Queue {
             }
             IdUse::Free | IdUse::Taken => {}
         }
+        let sent = self.put_new(send, replaced, now);
+        if let (Some(counted), Some(&Sent::Added(seq))) = (counted, sent.first()) {
+            self.take_over_children(seq, counted, now);
+        }
+        sent
+    }
+
+    /// Adds the messages of a SEND whose id is free. `replaced` as in [`Queue::put`].
+    #[inline(always)]
+    fn put_new(
+        &mut self,
+        send: &Send,
+        replaced: Option<Millis>,
+        now: Millis,
+    ) -> SmallVec<[Sent; 1]> {
         self.renew_salt(send.new_salt);
         let mut due = send.due.from(now);
         if let Some(wait) = send.choices.max_wait() {
@@ -113,9 +142,6 @@ impl Queue {
             let seq = self.add(message, content, group, &send.choices, now);
             if let Some(first) = replaced {
                 self.store.set_first_sent(seq, first);
-            }
-            if let Some(counted) = counted.take() {
-                self.take_over_children(seq, counted, now);
             }
             sent.push(Sent::Added(seq));
         }
@@ -165,13 +191,10 @@ impl Queue {
         }
         // One check for a message with none of the options that few messages have.
         let rare = choices.rare.is_some().then_some(choices);
-        let batching = rare.and_then(Choices::batching);
-        let hold = batching.map_or(Hold::Free, |batching| self.hold_of(batching));
-        let limited = rare.and_then(Choices::limited);
-        let joins = match (group, limited) {
-            (Some(name), _) => Some(self.groups.find_or_add(name)),
-            (None, Some(limited)) => Some(self.groups.find_or_add_hidden(&limited.key())),
-            (None, None) => None,
+        let start = rare.map_or(Start::Pending, |choices| self.start_of(choices));
+        let joins = match group {
+            Some(name) => Some(self.groups.find_or_add(name)),
+            None => rare.and_then(|choices| self.hidden_group_of(choices)),
         };
         if let Some(group) = joins {
             message.group = group;
@@ -180,21 +203,10 @@ impl Queue {
                 group.backlog.expect_one();
             }
         }
-        if limited.is_some() {
-            self.use_limits();
-        }
         let group = message.group;
-        let has_children = rare.and_then(Choices::children).is_some();
-        let park = batching
-            .and_then(|batching| batching.park)
-            .filter(|_| hold == Hold::Free && !has_children);
-        let keys = match hold {
-            Hold::Free if park.is_some() || has_children => {
-                message.stored = StoredState::Held;
-                None
-            }
-            Hold::Free => Some(IndexKeys::begin(seq, &mut message, self.settings.ttl, now)),
-            Hold::By(_) | Hold::Dies(_) => {
+        let keys = match start {
+            Start::Pending => Some(IndexKeys::begin(seq, &mut message, self.settings.ttl, now)),
+            _ => {
                 message.stored = StoredState::Held;
                 None
             }
@@ -210,41 +222,20 @@ impl Queue {
             self.ids.insert(&self.store, seq);
         }
         self.note_sent(seq, now);
-        if has_choices {
-            if let Some(batching) = batching.filter(|batching| batching.is_of_batches()) {
-                self.enter_batches(seq, batching, hold);
-            }
-            if let Some(parent) = choices.parent() {
-                self.enter_siblings(seq, parent);
-            }
-            if has_children && hold == Hold::Free {
-                self.hold_by_children(seq);
-                self.refresh(group, now, self.join(now));
-            }
-            if let Some(park) = park {
-                self.park(seq, park, now);
-                self.refresh(group, now, self.join(now));
-            }
+        if let Some(choices) = rare {
+            self.count_rare(seq, choices, start);
         }
-        let is_late = match &keys {
-            Some(keys) => keys.has_expired(now),
-            None => choices.expire_at().is_some_and(|at| at <= now),
+        let Some(keys) = keys else {
+            self.enter_start(seq, choices, start, now);
+            return seq;
         };
-        if is_late {
+        if keys.has_expired(now) {
             // The EXPIREAT of the message has passed already.
-            if keys.is_none() {
-                self.leave_held(seq);
-            }
             self.die(seq, Reason::Expired, now);
             self.refresh(group, now, self.join(now));
-            return seq;
-        }
-        if let Hold::Dies(batch) = hold {
-            self.die_of_batch(seq, batch, now);
-        }
-        // If the message comes behind another one that is due, the next message of its
-        // group does not change.
-        if keys.is_some_and(|keys| !self.enter(keys)) {
+        } else if !self.enter(keys) {
+            // If the message comes behind another one that is due, the next message of its
+            // group does not change. Otherwise it may.
             self.refresh(group, now, self.join(now));
         }
         seq
