@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 SUITES = ["kombu", "celery", "dramatiq"]
 KOMBU = ["test_redis.py", "test_redis_brpop_qos.py"]
 # The tests of the broker, and those that run actors. The rest is about other brokers, the command line and single
-# classes. The rest is about other brokers, the command line and single classes.
+# classes.
 DRAMATIQ = ["redis", "worker", "actors", "callbacks", "composition", "generic_actors", "results"]
 # These tests need other services and libraries, and have nothing to do with the broker.
 OTHER = ["backend", "database_backend", "security", "serialization", "logfile_format", "mem_leak_in_exception_handling"]

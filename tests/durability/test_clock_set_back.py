@@ -118,7 +118,7 @@ def test_a_step_back_while_timers_fire_does_not_stop_the_server(wrong):  # noqa:
         for n in range(500):
             pipe.execute_command("DQ.SCHEDULE", f"q{n}", "s", "EVERY", 1, "PAYLOAD", "x", "MISSED", "SKIP")
         pipe.execute()
-    for _ in range(40):
+    for _ in range(300):
         server.wall.step(HOUR)
         assert client.ping()
         server.wall.step(-HOUR)

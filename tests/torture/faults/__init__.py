@@ -55,6 +55,7 @@ FAULTS = {
     "family-cut-off": families.CutOff,
     "family-doubled": families.Doubled,
     "clock-steps": clocks.ClockSteps,
+    "clock-steps-timers": clocks.ClockStepsAmongTimers,
     "clocks-apart": apart.ClocksApart,
     "disk-full": disk.DiskFull,
     "maxmemory": disk.MaxMemory,

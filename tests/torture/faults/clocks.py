@@ -9,6 +9,8 @@ from tests.torture.preload import WallClock
 from tests.torture.target import Alone, Rigged
 
 STEPS_MS = (500, 5_000, 60_000, 3_600_000)
+# Queues with a schedule of one millisecond each, whose timers take about half of the server's time.
+FIRING = 500
 
 
 class ClockSteps(Alone):
@@ -25,10 +27,14 @@ class ClockSteps(Alone):
         ms = self.rng.choice(STEPS_MS) * self.rng.choice((1, -1))
         if self.wall.offset + ms < -3_600_000:
             ms = -ms
+        self.step(ms)
+        self.probe(ms)
+
+    def step(self, ms: int) -> None:
+        """Sets the clock forward, or back where ms is negative, and notes that for the checker."""
         begin = clock()
         self.wall.step(ms)
         self.steps.append(ClockStep(ms, begin, clock()))
-        self.probe(ms)
 
     def probe(self, ms) -> None:
         """A delay and a waiting consumer on a separate queue: time must not stand still."""
@@ -50,3 +56,26 @@ class ClockSteps(Alone):
     def close(self) -> None:
         super().close()
         self.folder.cleanup()
+
+
+class ClockStepsAmongTimers(ClockSteps):
+    """The same while the server runs timers nearly all the time, so that many steps come in the middle of one.
+
+    The server goes by a time that it has read before its timers run, and a step back makes that the future.
+    """
+
+    def created(self) -> None:
+        super().created()
+        with self.server.wire() as w:
+            for n in range(FIRING):
+                # A full queue takes no more, so the schedules fire and memory does not grow.
+                w.ok("DQ.CREATE", f"firing:{n}", "MAXLEN", 1)
+                w.ok("DQ.SCHEDULE", f"firing:{n}", "often", "EVERY", 1, "PAYLOAD", "x", "MISSED", "SKIP")
+
+    def inject(self) -> None:
+        for _ in range(10):
+            for ms in (3_600_000, -3_600_000):
+                self.step(ms)
+                with self.server.wire() as w:
+                    w.ok("PING")
+        super().inject()
