@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the module as others should get it, the load generator and the baseline module, and runs the benchmark.
+# Builds the module as others should get it, the load generator and the baseline module, and runs the benchmark. With
+# --quick it is the module that tests run.
 # Arguments go to benches/run.py, or to the program beside it that BENCH names. REDIS_SERVER names the server to measure on.
 
 set -euo pipefail
@@ -7,7 +8,7 @@ cd "$(dirname "$0")/.."
 . scripts/lib/common.sh
 
 scripts/setup.sh build server tests
-build_for_others
+build_for_benchmark "$@"
 
 say "building the load generator"
 cargo_of benches/load build --release

@@ -120,6 +120,18 @@ build_for_others() {
     fi
 }
 
+# Builds the module for a benchmark with these arguments, like build_for_others. A smoke test of a benchmark takes the
+# module that tests run.
+build_for_benchmark() {
+    case " $* " in
+    *" --smoke "* | *" --quick "*)
+        scripts/build.sh --checked
+        MODULE=$CHECKED_MODULE BUILT="debug assertions (\`scripts/build.sh --checked\`)"
+        ;;
+    *) build_for_others ;;
+    esac
+}
+
 # Runs cargo for one of PROGRAMS: cargo_of DIRECTORY SUBCOMMAND [OPTION...]
 cargo_of() {
     local program=$1 subcommand=$2
