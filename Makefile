@@ -25,7 +25,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers bench-bullmq
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers bench-bullmq
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ test: ## set up and run every test: Rust, then pytest against a real server
 
 test-fresh: ## what a newcomer does, on bare Debian 12 and 13: FRESH_FLAGS=--help; needs root and debootstrap
 	@scripts/install-tests/sources.sh $(FRESH_FLAGS)
+
+test-short: ## short forms of what takes long: checker, torture, losses, load and the benchmarks of frameworks
+	@BUILD=--checked scripts/python.sh pytest -q -n 5 --dist loadfile $(PYTEST_FLAGS) tests/short
 
 test-engines: ## the server tests on this and on other Redis and Valkey servers (ENGINES), got from Debian's archive
 	@scripts/engines.sh test $(ENGINES)

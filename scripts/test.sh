@@ -38,7 +38,7 @@ say "server tests"
 cargo_of cli build
 read -ra pytest_flags <<<"-q ${PYTEST_FLAGS:-}"
 # Workers of every driver under every fault take a quarter of an hour: `make test-faults`. The tests of one driver stand
-# for all here.
+# for all here. `make test-short` has the tests of the programs that measure and torture.
 faults=()
 for file in tests/drivers/faults/test_*.py clients/python/tests/faults/test_*.py; do
     case $file in
@@ -48,7 +48,7 @@ for file in tests/drivers/faults/test_*.py clients/python/tests/faults/test_*.py
 done
 DQ_MODULE=$CHECKED_MODULE REDIS_SERVER=$REDIS_SERVER DQ_CLI=$TARGET/cli/debug/dq \
     "$VENV/bin/python" -m pytest -n 5 --dist loadfile --no-loadscope-reorder "${pytest_flags[@]}" \
-    clients/python/tests/faults tests/tools tests clients/python/tests "${faults[@]}" 2>&1 | tee "$logs/pytest" || failed=1
+    clients/python/tests/faults tests/tools tests clients/python/tests --ignore=tests/short "${faults[@]}" 2>&1 | tee "$logs/pytest" || failed=1
 
 say "summary"
 grep -E '^ *Summary \[|^test result:' "$logs/rust" || echo "Rust tests: no summary, see above"

@@ -5,6 +5,6 @@ does, with times, into a file of its own (actors.py). Afterwards every line is r
 the history is held against what the queue promises: groups and attempts (check.py), what faults put
 to the test (durable.py), clocks and standstills (clocks.py), what follows from a message (flows.py),
 and what stops deliveries (stops.py). `python -m tests.checker --seconds 60` runs one, and then one of jobs (jobs/);
-tests/tools/test_checker.py runs a short one and shows that the checker sees the seeded faults of
+tests/short/test_checker.py runs a short one and shows that the checker sees the seeded faults of
 four small queues (toy*.py).
 """
