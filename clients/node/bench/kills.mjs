@@ -12,6 +12,8 @@ import { Redis } from 'ioredis';
 
 const LEASE = 500;
 const AT_ONCE = 6;
+// The workers do about 35 jobs between two kills, and the last one must still find some that run.
+const JOBS_FOR_A_KILL = 45;
 
 const [url, times = '300'] = process.argv.slice(2);
 
@@ -28,7 +30,7 @@ if (process.argv[4] === 'worker') {
 } else {
   const redis = new Redis(url);
   const kills = Number(times);
-  const jobs = kills * 15;
+  const jobs = kills * JOBS_FOR_A_KILL;
   await redis.flushall();
   const queue = new Queue('kills', { connection: redis }, createDqBackend());
   await queue.waitUntilReady();
@@ -45,7 +47,10 @@ if (process.argv[4] === 'worker') {
   for (let n = 0; n < AT_ONCE; n++) start();
   for (let killed = 0; killed < kills; killed++) {
     await sleep(200 + Math.random() * 300);
-    while (!oldestThatRuns()) await sleep(10);
+    while (!oldestThatRuns()) {
+      if ((await queue.getCompletedCount()) === jobs) throw new Error(`all ${jobs} jobs are done after ${killed} kills: there must be more`);
+      await sleep(10);
+    }
     const one = oldestThatRuns();
     started.delete(one);
     one.kill('SIGKILL');
