@@ -29,8 +29,8 @@ client() {
     (cd "$place" && npm run --silent build)
 }
 
-# Runs a command for at most so many seconds, then kills what it has left: a sandboxed processor that has lost its parent does not end by itself.
-# timeout makes a process group of the command and all that it starts.
+# Runs a command for at most so many seconds, then kills what it has left: a sandboxed processor that has lost its parent
+# does not end by itself. timeout makes a process group of the command and all that it starts.
 alone() {
     timeout "$@" &
     local group=$!
