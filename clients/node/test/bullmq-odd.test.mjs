@@ -54,6 +54,30 @@ bull('jobs of megabytes are added together', async ({ queue, worker }) => {
   await until(() => bytes === 8 * data.length);
 });
 
+bull('a result that the server refuses fails its job, and no other one that ends in the same moment', async ({ queue, worker }) => {
+  const redis = new Redis(url);
+  const [, usual] = await redis.config('GET', 'dq.max-payload');
+  await redis.config('SET', 'dq.max-payload', '1mb');
+  try {
+    let running = 0;
+    let go;
+    const gate = new Promise((resolve) => (go = resolve));
+    worker(async ({ data }) => {
+      if (++running === 10) go();
+      await gate;
+      return data === 4 ? 'x'.repeat(2 ** 20) : data;
+    }, { concurrency: 10 });
+    await queue.addBulk(jobs(10));
+    await until(async () => (await queue.getCompletedCount()) + (await queue.getFailedCount()) === 10);
+    const failed = await queue.getFailed();
+    assert.deepEqual(failed.map(({ data }) => data), [4]);
+    assert.match(failed[0].failedReason, /a result must be at most 1048576 bytes long/);
+  } finally {
+    await redis.config('SET', 'dq.max-payload', usual);
+    redis.disconnect();
+  }
+});
+
 bull('an error of any length fails its job, after the tries that it has', async ({ queue, worker }) => {
   worker(async () => {
     throw new Error(`no ${'é'.repeat(200_000)}`);

@@ -27,7 +27,6 @@ const PATIENCE = 50;
 
 /**
  * Jobs that were taken for calls to come. The calls come in the same moment, and jobs that they leave are given back.
- * They come in the same moment, and what they leave is given back.
  */
 export class Ahead {
   readonly #taken: Taken[] = [];

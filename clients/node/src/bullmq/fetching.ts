@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { ConnectionError, isTransient, pauses } from '../errors.js';
+import { CommandError, ConnectionError, isTransient, pauses } from '../errors.js';
 import { list, text } from '../replies.js';
 import type { Word } from '../words.js';
 import { type Ahead, MOST_AHEAD, type Taken } from './ahead.js';
@@ -80,19 +80,25 @@ export class Fetching {
   }
 
   async #pump(): Promise<void> {
-    while (this.#demands.length) {
-      const demands = this.#demands.splice(0, MOST + 1 - MOST_AHEAD);
-      try {
-        const since = Date.now();
-        const count = demands.length - 1 + Math.max(...demands.map((demand) => demand.count));
-        const taken = takenOf(await this.#send(demands, count), since);
-        this.ahead.keep(taken.slice(demands.length), count, taken.length);
-        for (const [at, demand] of demands.entries()) demand.resolve(taken[at]);
-      } catch (error) {
-        for (const demand of demands) demand.reject(error);
-      }
-    }
+    while (this.#demands.length) await this.#serve(this.#demands.splice(0, MOST + 1 - MOST_AHEAD));
     this.#busy = false;
+  }
+
+  async #serve(demands: readonly Demand[]): Promise<void> {
+    try {
+      const since = Date.now();
+      const count = demands.length - 1 + Math.max(...demands.map((demand) => demand.count));
+      const taken = takenOf(await this.#send(demands, count), since);
+      this.ahead.keep(taken.slice(demands.length), count, taken.length);
+      for (const [at, demand] of demands.entries()) demand.resolve(taken[at]);
+    } catch (error) {
+      if (demands.length === 1 || !(error instanceof CommandError)) {
+        for (const demand of demands) demand.reject(error);
+        return;
+      }
+      // The server may refuse one result, such as one that is too long. It has done nothing then, and the others must not fail.
+      for (const demand of demands) await this.#serve([demand]);
+    }
   }
 
   async #send(demands: readonly Demand[], count: number): Promise<unknown> {
