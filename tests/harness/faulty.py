@@ -3,7 +3,8 @@
 import selectors
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -29,6 +30,8 @@ class FaultyProxy:
         self._lock = threading.Lock()
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
         self._traps: list[Trap] = []
+        self._is_open = threading.Event()
+        self._is_open.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -49,6 +52,15 @@ class FaultyProxy:
         for pair in pairs:
             _shut(*pair)
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """A block during which nothing goes through new connections."""
+        self._is_open.clear()
+        try:
+            yield
+        finally:
+            self._is_open.set()
+
     def trap(self, *words: bytes, reply: bool = False, bytes: int = 0, strike: Callable[[], None] | None = None) -> Trap:
         """The next command with one of these words, or the reply to it, is cut after `bytes`."""
         trap = Trap(tuple(word.upper() for word in words), reply, bytes, strike, threading.Event())
@@ -68,6 +80,7 @@ class FaultyProxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            self._is_open.wait()
             try:
                 server = socket.create_connection(("127.0.0.1", self._server_port))
             except OSError:

@@ -84,6 +84,11 @@ class FaultyWorker(ABC):
         assert self.worker is not None and self.worker.poll() is None, self.said()
         return self.waiting() > 0
 
+    def cut_and_wait(self) -> None:
+        """Cuts the connections of the worker, and returns when the server knows that they have ended."""
+        self.cut()
+        wait_for(lambda: self.waiting() == 0, 30, "the end of the fetches that wait")
+
     def waiting(self) -> int:
         """Returns how many connections wait for messages."""
         return int(self.server.info("clients")["blocked_clients"])

@@ -32,11 +32,12 @@ def test_idle(scene, fault):
 def test_fetching(scene, fault):
     for place in (0, 1, 5, 24, 80, 200) if fault == "cut" else (0,):
         scene.wait_idle()
-        # The waiting fetch was sent before the trap was set, so it ends first.
-        scene.cut()
         strike = None if fault == "cut" else lambda: scene.strike(fault)
-        trap = scene.proxy.trap(*FETCHES, reply=True, bytes=place, strike=strike)
-        id = scene.send()
+        # The next fetch finds the message, so that no reply without one can spring the trap before it is sent.
+        with scene.proxy.held():
+            scene.cut_and_wait()
+            trap = scene.proxy.trap(*FETCHES, reply=True, bytes=place, strike=strike)
+            id = scene.send()
         assert trap.sprung.wait(30), scene.said()
         scene.wait_done(id, SLACK)
         assert scene.runs(id)["begin"] == 1

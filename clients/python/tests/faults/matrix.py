@@ -42,10 +42,11 @@ def test_fetching(scene, fault):
     for place in places:
         scene.wait_idle()
         strike = None if fault == "cut" else lambda: scene.strike(fault)
-        # The waiting fetch was sent before the trap was set, so it ends first.
-        scene.cut()
-        trap = scene.proxy.trap(*FETCHES, reply=True, bytes=place, strike=strike)
-        id = scene.send()
+        # The next fetch finds the message, so that no reply without one can spring the trap before it is sent.
+        with scene.proxy.held():
+            scene.cut_and_wait()
+            trap = scene.proxy.trap(*FETCHES, reply=True, bytes=place, strike=strike)
+            id = scene.send()
         assert trap.sprung.wait(30), scene.said()
         scene.wait_done(id, SLACK)
         assert scene.runs(id)["begin"] == 1
