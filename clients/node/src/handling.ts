@@ -248,10 +248,13 @@ export class Handling {
     void this.#fail(running.message, error);
   };
 
-  /** Whether it may have taken more workers with it than it may. Where RETRIES is a limit, the server counts. */
-  #mayHaveKilled({ attempt, retriesLeft }: Message): boolean {
+  /**
+   * Whether it may have taken more workers with it than it may. Where RETRIES is a limit, the server counts. The metadata is
+   * read for late attempts only, because reading it costs more than the rest of a short handler.
+   */
+  #mayHaveKilled(message: Message): boolean {
     const { lostWorkers } = this.limits;
-    return lostWorkers > 0 && attempt > lostWorkers && retriesLeft === -1;
+    return lostWorkers > 0 && message.attempt > lostWorkers && message.retriesLeft === -1;
   }
 
   async #refuseKiller({ queue, id }: Message): Promise<void> {

@@ -25,7 +25,7 @@ def test_idle(scene, fault):
     scene.strike(fault)
     id = scene.send()
     scene.wait_done(id, SLACK)
-    assert scene.runs(id)["begin"] == 1
+    assert scene.runs(id)["begin"] == 1, scene.said()
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -40,7 +40,7 @@ def test_fetching(scene, fault):
             id = scene.send()
         assert trap.sprung.wait(30), scene.said()
         scene.wait_done(id, SLACK)
-        assert scene.runs(id)["begin"] == 1
+        assert scene.runs(id)["begin"] == 1, scene.said()
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, "emptied", "deleted"])
@@ -56,7 +56,7 @@ def test_running(scene, fault):
     # The worker continues, also if the queue of its message is gone.
     following = scene.send()
     scene.wait_done(following, SLACK)
-    assert scene.runs(following)["begin"] == 1
+    assert scene.runs(following)["begin"] == 1, scene.said()
 
 
 @pytest.mark.parametrize("is_reply", [False, True], ids=["command", "reply"])

@@ -32,7 +32,7 @@ def test_idle(scene, fault):
     scene.strike(fault)
     id = scene.send()
     scene.wait_done(id, SLACK)
-    assert scene.runs(id)["begin"] == 1
+    assert scene.runs(id)["begin"] == 1, scene.said()
 
 
 @pytest.mark.slow
@@ -49,7 +49,7 @@ def test_fetching(scene, fault):
             id = scene.send()
         assert trap.sprung.wait(30), scene.said()
         scene.wait_done(id, SLACK)
-        assert scene.runs(id)["begin"] == 1
+        assert scene.runs(id)["begin"] == 1, scene.said()
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_running(scene, fault):
     # The worker continues, also if the queue of its message is gone.
     following = scene.send()
     scene.wait_done(following, SLACK)
-    assert scene.runs(following)["begin"] == 1
+    assert scene.runs(following)["begin"] == 1, scene.said()
 
 
 @pytest.mark.slow
