@@ -96,6 +96,31 @@ def test_a_result_of_a_wrong_type_fails_its_message_alone(q):
     assert (q.get(wrong).state, q.get(right).result) == ("dead", "right")
 
 
+def test_a_result_that_the_server_refuses_fails_its_message_alone(q):
+    q.alter(retries=0)
+    usual = q.client.config_get("dq.max-payload")["dq.max-payload"]
+    q.client.config_set("dq.max-payload", 1000)
+    try:
+        worker = Worker(q, concurrency=2, block=200)
+        together = threading.Barrier(2)
+
+        @worker.handler()
+        def handle(message):
+            if message.text != "later":
+                together.wait(10)
+            return "x" * 1001 if message.text == "long" else "right"
+
+        long, right = q.send_many(["long", "right"])
+        with running(worker):
+            wait_for(lambda: q.len() == 0)
+            later = q.send("later")
+            wait_for(lambda: q.len() == 0)
+    finally:
+        q.client.config_set("dq.max-payload", usual)
+    assert "a result must be at most 1000 bytes long" in q.get(long).error
+    assert (q.get(long).state, q.get(right).result, q.get(later).result) == ("dead", "right", "right")
+
+
 def test_a_handler_snoozes_and_follows(q):
     q.alter(retries=0)
     worker = Worker(q, block=200)

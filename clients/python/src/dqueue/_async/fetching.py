@@ -115,7 +115,12 @@ class QueueFetching(Fetching):
             self._token = next(self._tokens)
             self._tries = pauses()
         except Exception as error:
-            await self._rest(error, next(self._tries))
+            if not fetch.done or is_transient(error):
+                await self._rest(error, next(self._tries))
+            else:
+                # The server may have refused a result. If it refuses the fetch, it does so again without the acks.
+                await self._settling.ack(fetch.done)
+                fetch = Fetch(fetch.count, [], fetch.may_wait)
         finally:
             self._plan.end_fetch(fetch, messages)
 

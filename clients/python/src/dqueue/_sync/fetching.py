@@ -110,7 +110,12 @@ class QueueFetching(Fetching):
             self._token = next(self._tokens)
             self._tries = pauses()
         except Exception as error:
-            self._rest(error, next(self._tries))
+            if not fetch.done or is_transient(error):
+                self._rest(error, next(self._tries))
+            else:
+                # The server may have refused a result. If it refuses the fetch, it does so again without the acks.
+                self._settling.ack(fetch.done)
+                fetch = Fetch(fetch.count, [], fetch.may_wait)
         finally:
             with self._changed:
                 self._plan.end_fetch(fetch, messages)

@@ -27,8 +27,13 @@ class Settling:
         self._stopping = stopping
 
     def ack(self, done: Sequence[Done]) -> None:
-        for call in acked(done):
+        """Acks messages. If the server refuses a result, because it is too long, say, only its message has failed."""
+        for call in acked([one for one in done if one.result is None]):
             self.run(call)
+        for one in done:
+            if one.result is not None:
+                (call,) = acked([one])
+                self.run(call, one.message)
 
     def give_back(self, messages: Sequence[Message]) -> None:
         """Gives messages back as if they had not been delivered."""
