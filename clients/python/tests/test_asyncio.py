@@ -164,6 +164,32 @@ def test_a_handler_that_cancels_itself_counts_as_failed(dq_url):
     play(dq_url, scene)
 
 
+def test_a_result_that_the_server_refuses_fails_its_message_alone(dq_url):
+    async def scene(q):
+        await q.alter(retries=0)
+        usual = (await q.client.config_get("dq.max-payload"))["dq.max-payload"]
+        await q.client.config_set("dq.max-payload", 1000)
+        worker = Worker(q, concurrency=2, block=200)
+        together = asyncio.Barrier(2)
+
+        @worker.handler()
+        async def handle(message):
+            await together.wait()
+            return "x" * 1001 if message.text == "long" else "right"
+
+        long, right = await q.send_many(["long", "right"])
+        run = asyncio.create_task(worker.run())
+        try:
+            await until(emptied(q))
+        finally:
+            await q.client.config_set("dq.max-payload", usual)
+        worker.stop()
+        await run
+        assert ((await q.get(long)).state, (await q.get(right)).result) == ("dead", "right")
+
+    play(dq_url, scene)
+
+
 def test_an_async_worker_reconnects(dq_url, server):
     async def scene(q):
         worker = Worker(q, concurrency=3, block=200)
