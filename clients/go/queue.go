@@ -3,7 +3,6 @@ package dq
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 )
 
@@ -60,14 +59,11 @@ func (q *Queue) Alter(ctx context.Context, options ...QueueOption) error {
 
 // Ensure makes the queue, or gives it these options if it is there. Call it when a program starts.
 func (q *Queue) Ensure(ctx context.Context, options ...QueueOption) error {
-	err := q.Create(ctx, options...)
-	if errors.Is(err, ErrQueueExists) {
-		if len(options) == 0 {
-			return nil
-		}
-		err = q.Alter(ctx, options...)
+	made, err := q.Do(ctx, "CREATE", append([]string{"NX"}, queueWords(options)...)...)
+	if err != nil || made != nil || len(options) == 0 {
+		return err
 	}
-	return err
+	return q.Alter(ctx, options...)
 }
 
 func queueWords(options []QueueOption) (words []string) {

@@ -1,4 +1,4 @@
-//! DQ.CREATE: creates a queue.
+//! DQ.CREATE: creates a queue. With NX it replies with null if the queue exists.
 
 use super::options::{
     BACKOFF, BREAKER, DEAD_TO, ERRORS, EVENTS, FAIR, LEASE, MAX_TIMEOUTS, RATE, RETRIES, SENDS, TTL,
@@ -26,6 +26,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     since: FIRST,
     args: &[
         Arg::key(),
+        Arg::word("nx", "NX").optional(),
         LEASE,
         RETRIES,
         BACKOFF,
@@ -121,8 +122,12 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let new = args::create::create(Words::new(&words))?;
     check_keys(ctx, key, &new.changes)?;
     change(ctx, key, |slot| {
-        if slot.split().1.is_some() {
-            return Err(errors::reply_for(&Error::Exists));
+        if let (ctx, Some(_)) = slot.split() {
+            if !new.if_missing {
+                return Err(errors::reply_for(&Error::Exists));
+            }
+            ctx.reply().null();
+            return Ok(());
         }
         let moment = clock::now();
         let creation = commit::creation(&new.changes, new.clock);

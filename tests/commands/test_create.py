@@ -93,9 +93,20 @@ def test_create_twice_is_an_error(r, key):
     assert q.info()["lease"] == 5
 
 
+def test_create_with_nx_leaves_a_queue_that_exists(r, key):
+    q = Queue(r, key)
+    assert q.do("CREATE", "NX", "LEASE", 5) == b"OK"
+    assert q.do("CREATE", "LEASE", 6, "nx") is None
+    assert q.info()["lease"] == 5
+    assert q.fails("CREATE", "NX", "LEASE", 0).startswith("LEASE must be")
+    assert q.fails("CREATE", "NX", "NX") == "NX is given twice"
+    assert q.fails("ALTER", "NX", "LEASE", 5).startswith("unknown option 'NX';")
+
+
 def test_create_on_another_type_is_wrongtype(r, key):
     r.set(key, "text")
     assert Queue(r, key).fails("CREATE").startswith("WRONGTYPE")
+    assert Queue(r, key).fails("CREATE", "NX").startswith("WRONGTYPE")
     assert r.type(key) == b"string"
 
 

@@ -181,12 +181,8 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
 
   /** Creates the queue, or gives these options to the one that exists. */
   async ensure(given: QueueOptions = {}): Promise<void> {
-    try {
-      await this.create(given);
-    } catch (error) {
-      if (!(error as Error).message.includes('queue already exists')) throw error;
-      if (Object.keys(given).length) await this.alter(given);
-    }
+    const isNew = await this.call('CREATE', ['NX', ...options(given)]);
+    if (!isNew && Object.keys(given).length) await this.alter(given);
   }
 
   // ---- sending

@@ -54,15 +54,8 @@ final class Queue
     /** Creates the queue, or gives it these options if it exists. To be called when a program starts. */
     public function ensure(array $options = []): void
     {
-        try {
-            $this->create($options);
-        } catch (ServerError $error) {
-            if (!str_contains($error->getMessage(), 'queue already exists')) {
-                throw $error;
-            }
-            if ($options !== []) {
-                $this->alter($options);
-            }
+        if ($this->do('CREATE', 'NX', ...Words::of($options)) === null && $options !== []) {
+            $this->alter($options);
         }
     }
 

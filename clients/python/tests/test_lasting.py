@@ -160,3 +160,16 @@ def test_what_is_not_set_is_left_to_alter(driver, dq_client):
     dq_client.execute_command("DQ.ALTER", driver.key, "DEADRETAIN", 777)
     start()()
     assert shows("deadretain") == 777
+
+
+@MAKING
+def test_making_the_queue_again_leaves_no_errors_in_the_statistics_of_the_server(driver, dq_client):
+    _, start, _ = driver
+    start()()
+    dq_client.config_resetstat()
+    send = start()
+    for _ in range(3):
+        send()
+    stats = dq_client.info("commandstats")
+    assert stats["cmdstat_dq.create"]["calls"] >= 3
+    assert [name for name, figures in stats.items() if name.startswith("cmdstat_dq.") and figures["failed_calls"]] == []

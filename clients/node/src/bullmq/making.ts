@@ -44,12 +44,7 @@ export class Making {
   }
 
   async #make(): Promise<void> {
-    try {
-      await this.place.dq('CREATE', ...this.#options);
-    } catch (error) {
-      if (!isThere(error)) throw error;
-      await this.refresh();
-    }
+    if (!(await this.place.dq('CREATE', 'NX', ...this.#options))) await this.refresh();
   }
 
   /** Lets any number of jobs of a group run, which only gives them their order. */
@@ -66,7 +61,7 @@ export class Making {
   async refresh(): Promise<Record<string, unknown>> {
     let info = await this.#info();
     if (!info) {
-      await this.#anew(() => this.place.dq('CREATE', ...this.#options));
+      await this.#anew(() => this.place.dq('CREATE', 'NX', ...this.#options));
       info = (await this.#info()) ?? {};
     } else if (Number(info.retries) !== -1) {
       await this.#anew(() => this.place.dq('ALTER', ...OPTIONS));
@@ -91,10 +86,7 @@ export class Making {
   /** Gives the queue the options of jobs, and then those of the worker. */
   async #anew(make: () => Promise<unknown>): Promise<void> {
     this.#set.clear();
-    await make().catch((error: unknown) => {
-      // Another backend may be faster.
-      if (!isThere(error)) throw error;
-    });
+    await make();
     // Other processes believe that these are set.
     for (const group of [PRIORITIZED, LIFO]) await this.line(group);
     await this.work(this.#worker);
@@ -142,10 +134,6 @@ export class Making {
     Object.assign(set, deadKept(options.removeOnFail));
     if (Object.keys(set).length) await this.alter(set);
   }
-}
-
-function isThere(error: unknown): boolean {
-  return error instanceof CommandError && error.message.includes('already exists');
 }
 
 function retain(keep: Keep): string {

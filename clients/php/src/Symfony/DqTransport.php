@@ -229,15 +229,7 @@ final class DqTransport implements
     /** Makes the queue, if it is not there. Sending does it too. */
     public function setup(): void
     {
-        $this->repeat(function (): void {
-            try {
-                $this->queue()->create(self::RETRIES);
-            } catch (ServerError $error) {
-                if (!str_contains($error->getMessage(), 'queue already exists')) {
-                    throw $error;
-                }
-            }
-        });
+        $this->repeat(fn () => $this->queue()->do('CREATE', 'NX', ...Words::of(self::RETRIES)));
     }
 
     // ---- what it is made of -----------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 //! Reads the arguments of CREATE.
 
-use super::option::once;
+use super::option::{flag, once};
 use super::queue_options::read_setting;
 use super::words::{looks_like_number, MS};
 use super::{Parsed, Words};
@@ -13,21 +13,26 @@ pub struct NewQueue {
     pub changes: Changes,
     /// The clock that the queue follows.
     pub clock: Clock,
+    /// Whether a queue that exists is left as it is, without an error.
+    pub if_missing: bool,
 }
 
-/// Reads the arguments of CREATE: `[option value ...]`
+/// Reads the arguments of CREATE: `[NX] [option value ...]`
 pub fn create(mut words: Words<'_>) -> Parsed<NewQueue> {
     let mut changes = Changes::default();
     let mut clock = None;
+    let mut if_missing = false;
     while let Some(option) = words.option() {
         match option.name() {
             what @ "CLOCK" => once(&mut clock, what, read_clock(&mut words, what)?)?,
+            what @ "NX" => flag(&mut if_missing, what)?,
             _ => read_setting(&mut changes, &option, &mut words)?,
         }
     }
     Ok(NewQueue {
         changes,
         clock: clock.unwrap_or(Clock::Server),
+        if_missing,
     })
 }
 
@@ -41,6 +46,7 @@ pub fn other_keys(mut words: Words<'_>) -> Vec<usize> {
         let names_key = matches!(option.name(), "DEADTO" | "EVENTS") && words.peek() != Some(b"");
         let read = match option.name() {
             what @ "CLOCK" => read_clock(&mut words, what).map(|_| ()),
+            "NX" => Ok(()),
             _ => read_setting(&mut changes, &option, &mut words),
         };
         if read.is_err() {

@@ -24,25 +24,13 @@ class Creating:
     def execute_command(self, *command: Any) -> Any:
         if not isinstance(self._client, redis.Redis):
             # A pipeline of a cluster does not know to which node a command of a module goes.
-            try:
-                self._client.execute_command(*self._create)
-            except redis.ResponseError as error:
-                _check(error)
+            self._client.execute_command(*self._create)
             return self._client.execute_command(*command)
         pipe: Any
         with self._client.pipeline(transaction=False) as pipe:
             pipe.execute_command(*self._create)
             pipe.execute_command(*command)
-            created, reply = pipe.execute(raise_on_error=False)
-        for one in (created, reply):
-            if isinstance(one, Exception):
-                _check(one)
-        return reply
-
-
-def _check(error: Exception) -> None:
-    if "already exists" not in str(error):
-        raise error
+            return pipe.execute()[1]
 
 
 class Lasting:
@@ -63,16 +51,15 @@ class Lasting:
         """Makes a queue, or changes its settings, once in this process."""
         if key in self.begun:
             return
-        queue = Queue(self._client, key)
-        try:
-            queue.create(**self._options)
-        except redis.ResponseError as error:
-            _check(error)
-            if self._given:
-                queue.alter(**self._given)
+        is_new = self._client.execute_command(*self._create(key)) is not None
+        if not is_new and self._given:
+            Queue(self._client, key).alter(**self._given)
         self.begun.add(key)
 
     def sender(self, key: str) -> Queue:
         """Returns the queue, for sending to it."""
         self.begin(key)
-        return Queue(Creating(self._client, ("DQ.CREATE", key, *words(self._options))), key)
+        return Queue(Creating(self._client, self._create(key)), key)
+
+    def _create(self, key: str) -> tuple[Word, ...]:
+        return ("DQ.CREATE", key, "NX", *words(self._options))

@@ -82,6 +82,11 @@ def create(key: str, options: Mapping[str, Any]) -> Call[None]:
     return Call(["DQ.CREATE", encode(key), *words(options)], nothing)
 
 
+def create_if_missing(key: str, options: Mapping[str, Any]) -> Call[bool]:
+    """Reads whether the queue was not there."""
+    return Call(["DQ.CREATE", encode(key), "NX", *words(options)], bool)
+
+
 def alter(key: str, options: Mapping[str, Any]) -> Call[None]:
     return Call(["DQ.ALTER", encode(key), *words(options)], nothing)
 

@@ -11,8 +11,6 @@ import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar, Unpack
 
-from redis.exceptions import ResponseError
-
 from dqueue.protocol import calls, records
 from dqueue.protocol.calls import Call, Next, Page, Payload, Receipt, Signal
 from dqueue.protocol.client import check_block
@@ -87,13 +85,9 @@ class QueueVerbs(ControlVerbs):
 
     def ensure(self, **options: Unpack[QueueOptions]) -> Steps[None]:
         """Creates the queue, or gives it these options if it exists. To be called when a program starts."""
-        try:
-            yield from step(self.create(**options))
-        except ResponseError as error:
-            if "queue already exists" not in str(error):
-                raise
-            if options:
-                yield from step(self.alter(**options))
+        is_new = yield from step(calls.create_if_missing(self.key, options))
+        if not is_new and options:
+            yield from step(self.alter(**options))
 
     # ---- producing --------------------------------------------------------------------------------------------------
 

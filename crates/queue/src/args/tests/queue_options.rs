@@ -54,10 +54,14 @@ fn every_option_is_read_in_any_case_and_order() {
     let new = NewQueue {
         changes: expected.clone(),
         clock: Clock::Manual(5),
+        if_missing: true,
     };
+    let text = &text.replace("breaker", "nx breaker");
     assert_eq!(words(text, create), Ok(new));
-    let altered = words(&text.replace("CLOCK manual 5", ""), alter);
-    assert_eq!(altered, Ok(expected));
+    let altered = &text
+        .replace("nx breaker", "breaker")
+        .replace("CLOCK manual 5", "");
+    assert_eq!(words(altered, alter), Ok(expected));
 }
 
 #[test]

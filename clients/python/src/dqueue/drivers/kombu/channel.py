@@ -121,28 +121,17 @@ class Channel(FetchingChannel):
             # A batch is short, so it is enough to make the queue once.
             made = vars(batch).setdefault("queues_made", set())
             if queue not in made and self._is_lasting(queue):
-                self._call_creating(queue, [])
+                self.call(*self._creating(queue))
                 made.add(queue)
             for words in commands:
                 batch.add("execute_command", *words)
         elif self._is_lasting(queue):
             # The server may have lost the queue since this process has made it (FLUSHALL, DEL, an empty replica).
-            self._call_creating(queue, commands)
+            self.call_all([self._creating(queue), *commands])
         elif len(commands) == 1:
             self.call(*commands[0])
         else:
             self.call_all(commands)
-
-    def _call_creating(self, queue: str, commands: list[tuple[Word, ...]]) -> None:
-        """Sends commands, and in front of them, in the same write, the command that makes the queue if it is not
-        there.
-        """
-        with self.conn_or_acquire() as client, client.pipeline(transaction=False) as pipe:
-            for words in (self._creating(queue), *commands):
-                pipe.execute_command(*words)
-            for reply in pipe.execute(raise_on_error=False):
-                if isinstance(reply, Exception) and "already exists" not in str(reply):
-                    raise reply
 
     @property
     def counts_lost_workers(self) -> bool:
@@ -273,20 +262,21 @@ class Channel(FetchingChannel):
         return queue not in self._expires and queue not in self.auto_delete_queues
 
     def _creating(self, queue: str) -> tuple[Word, ...]:
-        return ("DQ.CREATE", self.key(queue), *(word for option in self.queue_options.items() for word in option))
+        """The command that makes the queue, and leaves one that is there as it is."""
+        return ("DQ.CREATE", self.key(queue), "NX", *self._settings)
+
+    @property
+    def _settings(self) -> tuple[Word, ...]:
+        return tuple(word for option in self.queue_options.items() for word in option)
 
     def _ensure(self, queue: str) -> None:
         """Creates the queue if it is not there."""
         if queue in self._created or not self._is_lasting(queue):
             return
-        try:
-            self.call(*self._creating(queue))
-        except ResponseError as error:
-            if "already exists" not in str(error):
-                raise
-            if "queue_options" in self.connection.client.transport_options:
-                # The settings of the program take effect at its next start. The defaults are left to DQ.ALTER.
-                self.call("DQ.ALTER", *self._creating(queue)[1:])
+        is_new = self.call(*self._creating(queue)) is not None
+        if not is_new and "queue_options" in self.connection.client.transport_options:
+            # The settings of the program take effect at its next start. The defaults are left to DQ.ALTER.
+            self.call("DQ.ALTER", self.key(queue), *self._settings)
         self._created.add(queue)
 
     def queue_bind(
