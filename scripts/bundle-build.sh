@@ -52,7 +52,9 @@ engine_source() {
         (
             . scripts/lib/apt.sh
             use_own_apt "$TARGET/bundle/apt" sid
-            cd "$work" && apt-get -qq source --download-only "valkey=$version-*"
+            # apt-get source knows no patterns, as apt-get install does.
+            revision=$(apt-cache showsrc valkey | sed -n "s/^Version: \\($version-.*\\)/\\1/p" | head -n 1)
+            [ -n "$revision" ] && cd "$work" && apt-get -qq source --download-only "valkey=$revision"
         ) >/dev/null || die "Debian's archive has no Valkey $version: ENGINE_SOURCE=/path/to/valkey-$version.tar.gz names its sources"
         mv "$work"/valkey_"$version".orig.tar.gz "$file"
         rm -rf "$work"
