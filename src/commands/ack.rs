@@ -1,6 +1,5 @@
 //! DQ.ACK: finishes messages. Replies with the number of receipts that were current.
 
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Form, Missing};
@@ -9,17 +8,14 @@ use crate::server::{replies, results};
 use dq_queue::args::{self, Words};
 use dq_queue::Op;
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.ACK",
     handler: run,
     flags: "write fast",
-    arity: -3,
     keys: Keys::First,
     access: Access::Delete,
     summary: "Finishes messages by the receipts of their deliveries.",
     complexity: "O(M log N) with M receipts and N messages leased or kept",
-    since: FIRST,
     args: &[
         Arg::key(),
         Arg::integer("receipt").multiple(),

@@ -3,7 +3,6 @@
 
 use super::message_options::with_message_options;
 use super::parents::{check_parent, keys_of_parents};
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::acksend::Made;
@@ -12,17 +11,14 @@ use crate::server::{acksend, results};
 use dq_queue::args::acksend::What;
 use dq_queue::args::{self, Scope, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.ACKSEND",
     handler: run,
     flags: "write deny-oom getkeys-api",
-    arity: -6,
     keys: Keys::FirstAnd(dests),
     access: Access::Delete,
     summary: "Finishes a message and sends the messages and signals that follow from it, all in one step.",
     complexity: "O(M log N) with M messages and signals to send and N in their queues",
-    since: FIRST,
     args: &[
         Arg::key(),
         Arg::integer("receipt"),

@@ -1,7 +1,6 @@
 //! DQ.ALTER: changes options of a queue.
 
 use super::create::{check_keys, other_keys};
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
@@ -9,17 +8,14 @@ use crate::server::replies;
 use dq_queue::args::{self, Words};
 use dq_queue::Op;
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.ALTER",
     handler: run,
     flags: "write fast getkeys-api",
-    arity: -4,
     keys: Keys::FirstAnd(other_keys),
     access: Access::Update,
     summary: "Changes options of a queue, for the messages in it too.",
     complexity: "O(1)",
-    since: FIRST,
     args: &[Arg::key(), ONE_SETTING.multiple()],
 };
 

@@ -2,24 +2,19 @@
 
 use super::inspect::{inspect, write_page};
 use super::options::{COUNT, CURSOR};
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
-use crate::server::message_reply::field;
 use dq_queue::args::{self, Words};
 use dq_queue::index::batches::NamedBatch;
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.BATCHES",
     handler: run,
     flags: "readonly",
-    arity: -2,
     keys: Keys::First,
     access: Access::Read,
     summary: "Lists the open batches of a queue, step by step.",
     complexity: "O(log B + COUNT) for each step, with B open batches",
-    since: FIRST,
     args: &[Arg::key(), CURSOR, COUNT],
 };
 
@@ -43,8 +38,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 fn write_batch(reply: Reply<'_>, batch: &NamedBatch) {
     reply.map(7);
-    field(reply, "batch");
-    reply.bulk(&batch.name);
+    reply.field("batch", &batch.name);
     for (name, count) in [
         ("pending", batch.counts.pending),
         ("running", batch.counts.running),
@@ -53,7 +47,6 @@ fn write_batch(reply: Reply<'_>, batch: &NamedBatch) {
         ("cancelled", batch.counts.cancelled),
         ("held", batch.held_count()),
     ] {
-        field(reply, name);
-        reply.unsigned(count);
+        reply.field(name, count);
     }
 }

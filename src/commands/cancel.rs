@@ -1,23 +1,19 @@
 //! DQ.CANCEL: cancels messages. Replies with the state that each message was in, or null.
 
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use dq_queue::args::{self, Words};
 use dq_queue::Done;
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.CANCEL",
     handler: run,
     flags: "write fast",
-    arity: -3,
     keys: Keys::First,
     access: Access::Delete,
     summary: "Cancels messages and says which state each was in.",
     complexity: "O(M log N) with M ids and N messages in the queue",
-    since: FIRST,
     args: &[Arg::key(), Arg::text("id").multiple()],
 };
 
@@ -30,10 +26,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         match outcome {
             Some((_, Done::States(states))) => {
                 for state in states {
-                    match state {
-                        Some(state) => reply.bulk(state.name().as_bytes()),
-                        None => reply.null(),
-                    }
+                    reply.value(state.map(|state| state.name()));
                 }
             }
             _ => (0..named).for_each(|_| reply.null()),

@@ -2,25 +2,20 @@
 
 use super::inspect::{inspect, write_page};
 use super::options::{COUNT, CURSOR};
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
 use crate::server::children::{list, queues_of_children, Child};
-use crate::server::message_reply::{field, text};
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.CHILDREN",
     handler: run,
     flags: "readonly",
-    arity: -3,
     keys: Keys::First,
     access: Access::Read,
     summary: "Lists the children of a message, step by step.",
     complexity:
         "O(COUNT + N) for each step, with N messages among which it looks, a bounded number",
-    since: FIRST,
     args: &[Arg::key(), Arg::text("id"), CURSOR, COUNT],
 };
 
@@ -44,14 +39,9 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 fn write_child(reply: Reply<'_>, child: &Child) {
     reply.map(5);
-    field(reply, "key");
-    reply.bulk(&child.key);
-    field(reply, "id");
-    reply.bulk(&child.id);
-    field(reply, "state");
-    reply.bulk(child.state.name().as_bytes());
-    field(reply, "result");
-    text(reply, child.result.as_deref());
-    field(reply, "error");
-    text(reply, child.error.as_deref());
+    reply.field("key", &child.key);
+    reply.field("id", &child.id);
+    reply.field("state", child.state.name());
+    reply.field("result", child.result.as_deref());
+    reply.field("error", child.error.as_deref());
 }

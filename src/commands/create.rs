@@ -3,7 +3,6 @@
 use super::options::{
     BACKOFF, BREAKER, DEAD_TO, ERRORS, EVENTS, FAIR, LEASE, MAX_TIMEOUTS, RATE, RETRIES, SENDS, TTL,
 };
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Name};
 use crate::server::commit::{self, change};
@@ -13,17 +12,14 @@ use dq_queue::family::slot_of_key;
 use dq_queue::settings::Changes;
 use dq_queue::{Error, Op};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.CREATE",
     handler: run,
     flags: "write deny-oom fast getkeys-api",
-    arity: -2,
     keys: Keys::FirstAnd(other_keys),
     access: Access::Insert,
     summary: "Makes a queue with options of its own.",
     complexity: "O(1)",
-    since: FIRST,
     args: &[
         Arg::key(),
         Arg::word("nx", "NX").optional(),

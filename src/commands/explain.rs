@@ -1,25 +1,20 @@
 //! DQ.EXPLAIN: says why a message is not being delivered now.
 
 use super::inspect::{events_error, inspect};
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::children::{first_open, queues_of_children};
-use crate::server::message_reply::{field, text, time};
 use dq_queue::args::{self, Words};
 use dq_queue::queue::inspect::explain::Code;
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.EXPLAIN",
     handler: run,
     flags: "readonly",
-    arity: 3,
     keys: Keys::First,
     access: Access::Read,
     summary: "Says why a message is not being delivered now.",
     complexity: "O(log N) with N messages in the queue",
-    since: FIRST,
     args: &[Arg::key(), Arg::text("id")],
 };
 
@@ -42,19 +37,15 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     }
     let reply = ctx.reply();
     reply.map(4);
-    field(reply, "code");
-    reply.bulk(explanation.code.name().as_bytes());
-    field(reply, "why");
+    reply.field("code", explanation.code.name());
     let mut why = explanation.why;
     if let Some(error) = events_error {
         why += " Its events are not noted: ";
         why += error;
         why.push('.');
     }
-    reply.bulk(why.as_bytes());
-    field(reply, "until");
-    time(reply, explanation.until);
-    field(reply, "by");
-    text(reply, explanation.by.as_deref());
+    reply.field("why", &why);
+    reply.field("until", explanation.until);
+    reply.field("by", explanation.by.as_deref());
     Ok(())
 }

@@ -4,7 +4,6 @@ use super::options::{
     BIND, BLOCK, CONSUMER, COUNT, GRACE, GROUP, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, TOKEN,
     WITH_META,
 };
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name};
 use crate::server::clock;
@@ -19,17 +18,14 @@ use dq_queue::op::Fetch;
 use dq_queue::{Done, Op};
 use std::borrow::Cow;
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.FETCH",
     handler: run,
     flags: "write blocking",
-    arity: -2,
     keys: Keys::First,
     access: Access::ReadUpdate,
     summary: "Takes messages that are due, under a lease, and waits for them if asked to.",
     complexity: "O(M log N) with M messages taken or acked and N in the queue",
-    since: FIRST,
     args: &[
         Arg::key(),
         COUNT,

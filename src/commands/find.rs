@@ -2,7 +2,6 @@
 
 use super::inspect::{inspect, write_cursor, write_page, write_seq};
 use super::options::{BATCH, COUNT, CURSOR, GROUP, REVERSE, STATE, TYPE};
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Name};
 use crate::server::{commit, errors};
@@ -13,19 +12,16 @@ use dq_queue::queue::inspect::find::Search;
 use dq_queue::settings::Clock;
 use dq_queue::{Done, Queue};
 
-/// The description of the command for the server and its users.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.FIND",
     handler: run,
     flags: "write",
-    arity: -3,
     keys: Keys::First,
     access: Access::ReadUpdate,
     summary:
         "Finds messages of one state by conditions, step by step, and changes them if asked to.",
     complexity: "O(log N + COUNT) for each step, with N messages in the queue; patterns take time \
         linear in the text that they are matched with; DO takes O(M log N) more for M messages",
-    since: FIRST,
     args: &[
         Arg::key(),
         STATE,

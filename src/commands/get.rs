@@ -1,23 +1,19 @@
 //! DQ.GET: shows all fields of a message.
 
 use super::inspect::inspect;
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::message_reply;
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.GET",
     handler: run,
     flags: "readonly fast",
-    arity: 3,
     keys: Keys::First,
     access: Access::Read,
     summary: "Shows all that is known of a message.",
     complexity: "O(1)",
-    since: FIRST,
     args: &[Arg::key(), Arg::text("id")],
 };
 

@@ -4,7 +4,6 @@
 use super::message_options::with_message_options;
 use super::parents::{check_parent, key_of_parent};
 use super::send::{id, sent};
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
@@ -16,17 +15,14 @@ use dq_queue::op::{self, DueTime, Op, Sent};
 use dq_queue::settings::Clock;
 use dq_queue::Queue;
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.GROUPPUSH",
     handler: run,
     flags: "write deny-oom getkeys-api",
-    arity: -6,
     keys: Keys::FirstAnd(parent),
     access: Access::Insert,
     summary: "Adds a JSON object as a message, its group read from its fields.",
     complexity: "O(L + log N) with a payload of L bytes and N messages in the queue",
-    since: FIRST,
     args: &with_message_options::<31>(
         &[
             Arg::key(),

@@ -2,25 +2,20 @@
 
 use super::inspect::{inspect, write_page};
 use super::options::{COUNT, CURSOR};
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
-use crate::server::message_reply::{field, time};
 use dq_queue::args::{self, Words};
 use dq_queue::queue::inspect::view::GroupView;
 use dq_queue::Queue;
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.GROUPS",
     handler: run,
     flags: "readonly",
-    arity: -2,
     keys: Keys::First,
     access: Access::Read,
     summary: "Lists the groups of a queue, step by step.",
     complexity: "O(log G + COUNT) for each step, with G groups",
-    since: FIRST,
     args: &[
         Arg::key(),
         CURSOR,
@@ -58,29 +53,17 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 
 fn write_group(reply: Reply<'_>, queue: &Queue, view: &GroupView<'_>) {
     reply.map(11);
-    field(reply, "group");
-    reply.bulk(&view.group.name);
-    field(reply, "state");
-    reply.bulk(view.state.name().as_bytes());
-    field(reply, "waiting");
-    reply.unsigned(view.waiting);
-    field(reply, "running");
-    reply.unsigned(u64::from(view.group.running));
-    field(reply, "head");
-    match view.head {
-        Some((seq, message)) => reply.bulk(queue.id_of(seq, message).as_bytes()),
-        None => reply.null(),
-    }
-    field(reply, "head-due-at");
-    time(reply, view.head.map(|(_, message)| message.due_at()));
-    field(reply, "lease-until");
-    time(reply, view.lease_until);
-    field(reply, "weight");
-    reply.unsigned(view.group.weight());
-    field(reply, "concurrency");
-    reply.unsigned(view.concurrency);
-    field(reply, "breaker");
-    reply.bulk(view.breaker.as_bytes());
-    field(reply, "open-until");
-    time(reply, view.open_until);
+    reply.field("group", &view.group.name);
+    reply.field("state", view.state.name());
+    reply.field("waiting", view.waiting);
+    reply.field("running", u64::from(view.group.running));
+    let head = view.head.map(|(seq, message)| queue.id_of(seq, message));
+    reply.field("head", head.as_ref().map(|id| id.as_bytes()));
+    let due_at = view.head.map(|(_, message)| message.due_at());
+    reply.field("head-due-at", due_at);
+    reply.field("lease-until", view.lease_until);
+    reply.field("weight", view.group.weight());
+    reply.field("concurrency", view.concurrency);
+    reply.field("breaker", view.breaker.as_bytes());
+    reply.field("open-until", view.open_until);
 }

@@ -1,24 +1,20 @@
 //! DQ.GROUPSET: sets the options of a group.
 
 use super::options::RATE;
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use crate::server::replies;
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.GROUPSET",
     handler: run,
     flags: "write deny-oom fast",
-    arity: -3,
     keys: Keys::First,
     access: Access::Update,
     summary: "Gives a group settings of its own.",
     complexity: "O(log N) with N messages in the queue",
-    since: FIRST,
     args: &[
         Arg::key(),
         Arg::text("group"),

@@ -1,27 +1,22 @@
 //! DQ.INFO: shows the counts, options and statistics of a queue.
 
 use super::inspect;
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
-use crate::server::message_reply::{field, text, time};
 use crate::server::waiting::wait_list;
 use crate::server::{clock, errors};
 use dq_queue::message::state::State;
 use dq_queue::settings::{Backoff, Breaker, OnDead, OnRetry, Rate};
 use dq_queue::{Millis, Moment, Queue};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.INFO",
     handler: run,
     flags: "readonly",
-    arity: 2,
     keys: Keys::First,
     access: Access::Read,
     summary: "Shows the counts, options and statistics of a queue.",
     complexity: "O(1)",
-    since: FIRST,
     args: &[Arg::key()],
 };
 
@@ -53,18 +48,13 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     totals(reply, queue);
     times(reply, queue, now);
     breakers(reply, queue, now);
-    word(
-        reply,
-        "sends",
-        if queue.settings().closed { "OFF" } else { "ON" },
-    );
-    count(reply, "maxtimeouts", queue.settings().max_timeouts);
-    field(reply, "oldest-due-age");
-    time(reply, queue.oldest_due_age(now));
-    count(reply, "errors", queue.settings().errors.into());
-    word(reply, "fair", queue.settings().fair.name());
-    count(reply, "parents", queue.held_by_children());
-    count(reply, "parked", queue.parked());
+    reply.field("sends", if queue.settings().closed { "OFF" } else { "ON" });
+    reply.field("maxtimeouts", queue.settings().max_timeouts);
+    reply.field("oldest-due-age", queue.oldest_due_age(now));
+    reply.field("errors", u64::from(queue.settings().errors));
+    reply.field("fair", queue.settings().fair.name());
+    reply.field("parents", queue.held_by_children());
+    reply.field("parked", queue.parked());
     dead_letters(reply, queue);
     events(reply, queue, events_error);
     Ok(())
@@ -79,15 +69,14 @@ const CONTENT: usize = 8;
 
 fn content(reply: Reply<'_>, queue: &Queue, blocked_clients: usize, moment: Moment) {
     let now = queue.time(moment);
-    count(reply, "bytes", queue.bytes());
-    count(reply, "groups", queue.groups_listed() as u64);
-    count(reply, "consumers", queue.consumers().len() as u64);
-    count(reply, "blocked-clients", blocked_clients as u64);
-    field(reply, "paused");
-    reply.boolean(queue.is_paused(now));
-    count(reply, "now", now);
-    count(reply, "clock-lead", queue.lead(moment));
-    count(reply, "batches", queue.open_batches() as u64);
+    reply.field("bytes", queue.bytes());
+    reply.field("groups", queue.groups_listed() as u64);
+    reply.field("consumers", queue.consumers().len() as u64);
+    reply.field("blocked-clients", blocked_clients as u64);
+    reply.field("paused", queue.is_paused(now));
+    reply.field("now", now);
+    reply.field("clock-lead", queue.lead(moment));
+    reply.field("batches", queue.open_batches() as u64);
 }
 
 /// The number of fields that [`options`] writes.
@@ -95,42 +84,39 @@ const OPTIONS: usize = 19;
 
 fn options(reply: Reply<'_>, queue: &Queue) {
     let settings = queue.settings();
-    count(reply, "lease", settings.lease);
-    field(reply, "retries");
-    reply.integer(settings.retries);
-    word(reply, "backoff", &backoff(settings.backoff));
-    count(reply, "maxbackoff", settings.max_backoff);
-    count(reply, "jitter", u64::from(settings.jitter));
-    count(reply, "ttl", settings.ttl);
-    count(reply, "retain", settings.retain);
-    count(reply, "retaincount", settings.retain_count);
-    count(reply, "deadretain", settings.dead_retain);
-    count(reply, "deadcount", settings.dead_count);
-    count(reply, "dedup", settings.dedup);
-    count(reply, "maxlen", settings.max_len);
-    count(reply, "maxbytes", settings.max_bytes);
-    count(reply, "maxrunning", settings.max_running);
-    field(reply, "rate");
-    match settings.rate {
-        Some(Rate { count, per }) => reply.bulk(format!("{count} PER {per}").as_bytes()),
-        None => reply.null(),
-    }
-    count(reply, "groupconcurrency", settings.group_concurrency);
+    reply.field("lease", settings.lease);
+    reply.field("retries", settings.retries);
+    reply.field("backoff", &backoff(settings.backoff));
+    reply.field("maxbackoff", settings.max_backoff);
+    reply.field("jitter", u64::from(settings.jitter));
+    reply.field("ttl", settings.ttl);
+    reply.field("retain", settings.retain);
+    reply.field("retaincount", settings.retain_count);
+    reply.field("deadretain", settings.dead_retain);
+    reply.field("deadcount", settings.dead_count);
+    reply.field("dedup", settings.dedup);
+    reply.field("maxlen", settings.max_len);
+    reply.field("maxbytes", settings.max_bytes);
+    reply.field("maxrunning", settings.max_running);
+    let rate = settings.rate;
+    let rate = rate.map(|Rate { count, per }| format!("{count} PER {per}"));
+    reply.field("rate", rate.as_deref());
+    reply.field("groupconcurrency", settings.group_concurrency);
     let on_retry = match settings.on_retry {
         OnRetry::Block => "BLOCK",
         OnRetry::Skip => "SKIP",
     };
-    word(reply, "onretry", on_retry);
+    reply.field("onretry", on_retry);
     let on_dead = match settings.on_dead {
         OnDead::Continue => "CONTINUE",
         OnDead::Block => "BLOCK",
     };
-    word(reply, "ondead", on_dead);
+    reply.field("ondead", on_dead);
     let clock = match queue.clock() {
         dq_queue::settings::Clock::Server => "SERVER",
         dq_queue::settings::Clock::Manual(_) => "MANUAL",
     };
-    word(reply, "clock", clock);
+    reply.field("clock", clock);
 }
 
 fn backoff(backoff: Backoff) -> String {
@@ -146,17 +132,17 @@ const TOTALS: usize = 11;
 
 fn totals(reply: Reply<'_>, queue: &Queue) {
     let totals = queue.totals();
-    count(reply, "sent", totals.sent);
-    count(reply, "duplicates", totals.duplicates);
-    count(reply, "delivered", totals.delivered);
-    count(reply, "redelivered", totals.redelivered);
-    count(reply, "acked", totals.acked);
-    count(reply, "nacked", totals.nacked);
-    count(reply, "timeouts", totals.timeouts);
-    count(reply, "deaths", totals.deaths);
-    count(reply, "expired", totals.expired);
-    count(reply, "cancellations", totals.cancellations);
-    count(reply, "redriven", totals.redriven);
+    reply.field("sent", totals.sent);
+    reply.field("duplicates", totals.duplicates);
+    reply.field("delivered", totals.delivered);
+    reply.field("redelivered", totals.redelivered);
+    reply.field("acked", totals.acked);
+    reply.field("nacked", totals.nacked);
+    reply.field("timeouts", totals.timeouts);
+    reply.field("deaths", totals.deaths);
+    reply.field("expired", totals.expired);
+    reply.field("cancellations", totals.cancellations);
+    reply.field("redriven", totals.redriven);
 }
 
 /// The number of fields that [`times`] writes.
@@ -164,64 +150,44 @@ const TIMES: usize = 5;
 
 fn times(reply: Reply<'_>, queue: &Queue, now: Millis) {
     let lateness = queue.lateness();
-    field(reply, "next-due-at");
-    time(reply, queue.next_due_at(now));
-    field(reply, "oldest-ready-age");
-    time(reply, queue.oldest_ready_age(now));
-    field(reply, "lateness-p50");
-    time(reply, lateness.percentile(50));
-    field(reply, "lateness-p99");
-    time(reply, lateness.percentile(99));
-    field(reply, "lateness-max");
-    time(reply, lateness.max());
+    reply.field("next-due-at", queue.next_due_at(now));
+    reply.field("oldest-ready-age", queue.oldest_ready_age(now));
+    reply.field("lateness-p50", lateness.percentile(50));
+    reply.field("lateness-p99", lateness.percentile(99));
+    reply.field("lateness-max", lateness.max());
 }
 
 /// The number of fields that [`breakers`] writes.
 const BREAKERS: usize = 2;
 
 fn breakers(reply: Reply<'_>, queue: &Queue, now: Millis) {
-    field(reply, "breaker");
-    match queue.settings().breaker {
-        Some(Breaker {
+    let breaker = queue.settings().breaker.map(|breaker| {
+        let Breaker {
             failures,
             per,
             open,
             max,
-        }) => {
-            reply.bulk(format!("{failures} PER {per} OPEN {open} MAX {max}").as_bytes());
-        }
-        None => reply.null(),
-    }
-    count(reply, "breakers-open", queue.breakers_open(now));
+        } = breaker;
+        format!("{failures} PER {per} OPEN {open} MAX {max}")
+    });
+    reply.field("breaker", breaker.as_deref());
+    reply.field("breakers-open", queue.breakers_open(now));
 }
 
 /// The number of fields that [`dead_letters`] writes.
 const DEAD_LETTERS: usize = 3;
 
 fn dead_letters(reply: Reply<'_>, queue: &Queue) {
-    field(reply, "deadto");
-    match &queue.settings().dead_to {
-        Some(dead_to) => {
-            let mut text = dead_to.key.to_vec();
-            for reason in dead_to.named() {
-                text.push(b' ');
-                text.extend_from_slice(reason.name().as_bytes());
-            }
-            reply.bulk(&text);
-        }
-        None => reply.null(),
-    }
+    let dead_to = queue.settings().dead_to.as_ref().map(|dead_to| {
+        let reasons = dead_to.named().map(|reason| reason.name().as_bytes());
+        let words: Vec<_> = std::iter::once(&*dead_to.key).chain(reasons).collect();
+        words.join(&b' ')
+    });
+    reply.field("deadto", dead_to.as_deref());
     let letters = queue.dead_letters();
-    count(
-        reply,
-        "deadto-moved",
-        letters.map_or(0, |letters| letters.moved),
-    );
-    field(reply, "deadto-error");
-    match letters.and_then(|letters| letters.stays) {
-        Some((stays, _)) => reply.bulk(stays.text().as_bytes()),
-        None => reply.null(),
-    }
+    reply.field("deadto-moved", letters.map_or(0, |letters| letters.moved));
+    let stays = letters.and_then(|letters| letters.stays);
+    reply.field("deadto-error", stays.map(|(stays, _)| stays.text()));
 }
 
 /// The number of fields that [`events`] writes.
@@ -229,27 +195,14 @@ const EVENTS: usize = 3;
 
 fn events(reply: Reply<'_>, queue: &Queue, error: Option<&str>) {
     let settings = queue.settings();
-    field(reply, "events");
-    text(reply, settings.events.as_deref());
-    count(reply, "eventslen", settings.events_len);
-    field(reply, "events-error");
-    text(reply, error.map(str::as_bytes));
-}
-
-fn count(reply: Reply<'_>, name: &str, value: u64) {
-    field(reply, name);
-    reply.unsigned(value);
-}
-
-fn word(reply: Reply<'_>, name: &str, value: &str) {
-    field(reply, name);
-    reply.bulk(value.as_bytes());
+    reply.field("events", settings.events.as_deref());
+    reply.field("eventslen", settings.events_len);
+    reply.field("events-error", error);
 }
 
 /// Writes the number of messages in each state.
 fn state_counts(reply: Reply<'_>, queue: &Queue) {
     for state in State::ALL {
-        field(reply, state.name());
-        reply.unsigned(queue.count(state));
+        reply.field(state.name(), queue.count(state));
     }
 }

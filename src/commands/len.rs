@@ -2,22 +2,18 @@
 
 use super::inspect::inspect;
 use super::options::STATE;
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.LEN",
     handler: run,
     flags: "readonly fast",
-    arity: -2,
     keys: Keys::First,
     access: Access::Measure,
     summary: "Counts the messages that are pending or running, or those of one state.",
     complexity: "O(1)",
-    since: FIRST,
     args: &[Arg::key(), STATE.optional()],
 };
 

@@ -2,25 +2,20 @@
 
 use super::inspect::{inspect, write_page};
 use super::options::{COUNT, CURSOR};
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
-use crate::server::message_reply::{field, text, time};
 use dq_queue::args::{self, Words};
 use dq_queue::named_limits::{Limit, NamedLimits};
 use dq_queue::{Millis, Queue};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.LIMITS",
     handler: run,
     flags: "readonly",
-    arity: -2,
     keys: Keys::First,
     access: Access::Read,
     summary: "Lists limits and patterns, and what is used of each, step by step.",
     complexity: "O(COUNT) for each step",
-    since: FIRST,
     args: &[Arg::key(), CURSOR, COUNT],
 };
 
@@ -46,16 +41,12 @@ fn write_limit(reply: Reply<'_>, limit: &Limit, now: Millis) {
     // A pattern counts nothing itself, so it has no rule in force.
     let rule = limit.rule.as_ref().or(limit.own.as_ref());
     reply.map(9);
-    field(reply, "limit");
-    reply.bulk(&limit.name);
-    field(reply, "rule");
+    reply.field("limit", &limit.name);
     let own = limit.own.as_ref().map(|_| &*limit.name);
-    text(reply, limit.pattern.as_deref().or(own));
-    field(reply, "concurrency");
-    reply.unsigned(rule.map_or(0, |rule| rule.concurrency));
-    field(reply, "weight");
-    reply.unsigned(u64::from(rule.is_some_and(|rule| rule.weighted)));
-    field(reply, "rates");
+    reply.field("rule", limit.pattern.as_deref().or(own));
+    reply.field("concurrency", rule.map_or(0, |rule| rule.concurrency));
+    reply.field("weight", u64::from(rule.is_some_and(|rule| rule.weighted)));
+    reply.name("rates");
     let rates = rule.map_or(&[][..], |rule| &rule.rates);
     reply.array(rates.len());
     let mut windows = limit.windows();
@@ -67,13 +58,9 @@ fn write_limit(reply: Reply<'_>, limit: &Limit, now: Millis) {
         reply.unsigned(rate.per);
         reply.unsigned(rate.count - free);
     }
-    field(reply, "running");
-    reply.unsigned(limit.running);
-    field(reply, "running-cost");
-    reply.unsigned(limit.running_cost);
-    field(reply, "waiting");
-    reply.unsigned(limit.waiting() as u64);
-    field(reply, "next-free");
+    reply.field("running", limit.running);
+    reply.field("running-cost", limit.running_cost);
+    reply.field("waiting", limit.waiting() as u64);
     let next = limit.room_at(1).map(|at| at.max(now));
-    time(reply, next.filter(|_| !limit.is_pattern()));
+    reply.field("next-free", next.filter(|_| !limit.is_pattern()));
 }

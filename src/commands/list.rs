@@ -2,22 +2,18 @@
 
 use super::inspect::{inspect, write_page, write_seq};
 use super::options::{COUNT, CURSOR, GROUP, IDS, REVERSE, STATE, TYPE};
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.LIST",
     handler: run,
     flags: "readonly",
-    arity: -3,
     keys: Keys::First,
     access: Access::Read,
     summary: "Lists the messages of one state, step by step.",
     complexity: "O(log N + COUNT) for each step, with N messages in the queue",
-    since: FIRST,
     args: &[Arg::key(), STATE, CURSOR, COUNT, GROUP, TYPE, REVERSE, IDS],
 };
 

@@ -4,7 +4,6 @@ use super::fetch::{block_or_answer, check_bind, is_next, repeats, take};
 use super::options::{
     BIND, BLOCK, CONSUMER, COUNT, GRACE, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, TOKEN, WITH_META,
 };
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name};
 use crate::server::clock;
@@ -14,17 +13,14 @@ use dq_queue::args::fetch::MultiFetch;
 use dq_queue::args::{self, Words};
 use dq_queue::op::Fetch;
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.MFETCH",
     handler: run,
     flags: "write blocking getkeys-api",
-    arity: -3,
     keys: Keys::Counted,
     access: Access::ReadUpdate,
     summary: "Takes messages of the first of several queues that has any.",
     complexity: "O(K + M log N) with K keys, M messages taken and N in their queue",
-    since: FIRST,
     args: &[
         Arg::integer("numkeys"),
         Arg::key().multiple(),

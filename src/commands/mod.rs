@@ -54,7 +54,7 @@ mod wait;
 
 use crate::redis::spec::CommandSpec;
 
-/// Every command of the module.
+/// The descriptions of all commands, for the server and for COMMAND DOCS.
 pub static ALL: [CommandSpec; 44] = [
     create::SPEC,
     alter::SPEC,
@@ -102,13 +102,10 @@ pub static ALL: [CommandSpec; 44] = [
     ops::SPEC,
 ];
 
-/// The version that introduced the first commands.
-const FIRST: &str = "0.1.0";
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::redis::spec::{Access, Arg, Keys, Kind};
+    use crate::redis::spec::{Access, Keys, Kind};
 
     #[test]
     fn names_are_unique_and_in_upper_case() {
@@ -153,30 +150,6 @@ mod tests {
                 adds.contains(&name),
                 "{name}"
             );
-        }
-    }
-
-    /// The minimum number of words of these arguments.
-    fn min_words(args: &[Arg]) -> i32 {
-        args.iter()
-            .filter(|arg| !arg.optional)
-            .map(|arg| match arg.kind {
-                Kind::Word => 1,
-                Kind::OneOf(choices) => {
-                    let token = i32::from(arg.token.is_some());
-                    let each = choices.iter().map(|c| min_words(std::slice::from_ref(c)));
-                    token + each.min().unwrap_or(0)
-                }
-                Kind::Block(parts) => i32::from(arg.token.is_some()) + min_words(parts),
-                _ => 1 + i32::from(arg.token.is_some()),
-            })
-            .sum()
-    }
-
-    #[test]
-    fn the_arity_is_the_minimum_number_of_words() {
-        for spec in &ALL {
-            assert_eq!(spec.arity.abs(), 1 + min_words(spec.args), "{}", spec.name);
         }
     }
 

@@ -3,7 +3,6 @@
 use super::message_options::with_message_options;
 use super::parents::{check_parent, key_of_parent};
 use super::send::{id, sent};
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
@@ -11,17 +10,14 @@ use crate::server::config::MAX_PAYLOAD;
 use dq_queue::args::{self, Scope, Words};
 use dq_queue::op::{Op, Sent};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.MSEND",
     handler: run,
     flags: "write deny-oom getkeys-api",
-    arity: -4,
     keys: Keys::FirstAnd(parent),
     access: Access::Insert,
     summary: "Adds several messages with the same options, all or none.",
     complexity: "O(M log N) with M messages added to N in the queue",
-    since: FIRST,
     args: &with_message_options::<25>(
         &[
             Arg::key(),

@@ -2,7 +2,6 @@
 
 use super::message_options::PARK;
 use super::options::NOTE;
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::clock;
@@ -10,17 +9,14 @@ use crate::server::commit::{self, Missing};
 use crate::server::replies;
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.NACK",
     handler: run,
     flags: "write fast",
-    arity: -3,
     keys: Keys::First,
     access: Access::Update,
     summary: "Gives messages back: failed, untouched, or never to be tried again.",
     complexity: "O(M log N) with M receipts and N messages in the queue",
-    since: FIRST,
     args: &[
         Arg::key(),
         Arg::integer("receipt").multiple(),

@@ -7,7 +7,6 @@ use super::fetch::{check_bind, is_next, repeats, take};
 use super::options::{
     BIND, BLOCK, CONSUMER, COUNT, GRACE, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, TOKEN, WITH_META,
 };
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name};
 use crate::server::commit::{self, Form};
@@ -20,17 +19,14 @@ use dq_queue::args::{self, Words};
 use dq_queue::op::Fetch;
 use dq_queue::{Done, Op, Queue};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.NFETCH",
     handler: run,
     flags: "write blocking no-mandatory-keys",
-    arity: -2,
     keys: Keys::None,
     access: Access::ReadUpdate,
     summary: "Takes messages of any queue of a family on this node, in turn.",
     complexity: "O(M log N) with M messages taken and N in their queue",
-    since: FIRST,
     args: &[
         Arg::text("family"),
         COUNT,

@@ -1,6 +1,5 @@
 //! DQ.NINFO: the counts of all queues of a family on this node.
 
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
 use crate::server::rights::{self, FamilyCall};
@@ -12,17 +11,14 @@ use dq_queue::message::state::State;
 use dq_queue::stats::Lateness;
 use dq_queue::{Millis, Moment, Queue};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.NINFO",
     handler: run,
     flags: "readonly no-mandatory-keys",
-    arity: 2,
     keys: Keys::None,
     access: Access::Read,
     summary: "Shows the counts of all queues of a family on this node.",
     complexity: "O(N) with N queues of the family on this node",
-    since: FIRST,
     args: &[Arg::text("family")],
 };
 
@@ -64,10 +60,9 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             continue;
         }
         if let Ok(opened) = ctx.open_read(key) {
-            opened
-                .get()
-                .into_iter()
-                .for_each(|queue| sum.add(queue, moment));
+            if let Some(queue) = opened.get() {
+                sum.add(queue, moment);
+            }
         }
     }
     write(ctx.reply(), &sum, wait_list::count_of_family(db, family));
@@ -78,26 +73,15 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 const OTHERS: usize = 7;
 
 fn write(reply: Reply<'_>, sum: &Sum, blocked_clients: usize) {
-    let count = |name: &str, count: u64| {
-        reply.bulk(name.as_bytes());
-        reply.unsigned(count);
-    };
-    let time = |name: &str, ms: Option<Millis>| {
-        reply.bulk(name.as_bytes());
-        match ms {
-            Some(ms) => reply.unsigned(ms),
-            None => reply.null(),
-        }
-    };
     reply.map(State::ALL.len() + OTHERS);
-    count("queues", sum.queues);
+    reply.field("queues", sum.queues);
     for (state, of_state) in State::ALL.into_iter().zip(sum.states) {
-        count(state.name(), of_state);
+        reply.field(state.name(), of_state);
     }
-    time("oldest-ready-age", sum.oldest_ready_age);
-    time("lateness-p50", sum.lateness.percentile(50));
-    time("lateness-p99", sum.lateness.percentile(99));
-    time("lateness-max", sum.lateness.max());
-    count("blocked-clients", blocked_clients as u64);
-    time("oldest-due-age", sum.oldest_due_age);
+    reply.field("oldest-ready-age", sum.oldest_ready_age);
+    reply.field("lateness-p50", sum.lateness.percentile(50));
+    reply.field("lateness-p99", sum.lateness.percentile(99));
+    reply.field("lateness-max", sum.lateness.max());
+    reply.field("blocked-clients", blocked_clients as u64);
+    reply.field("oldest-due-age", sum.oldest_due_age);
 }

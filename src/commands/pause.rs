@@ -1,24 +1,20 @@
 //! DQ.PAUSE: stops deliveries of a queue or a group.
 
 use super::options::GROUP;
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use crate::server::replies;
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.PAUSE",
     handler: run,
     flags: "write deny-oom fast",
-    arity: -2,
     keys: Keys::First,
     access: Access::Update,
     summary: "Stops deliveries of a queue or of one group of it.",
     complexity: "O(log N) with N messages in the queue",
-    since: FIRST,
     args: &[
         Arg::key(),
         GROUP,

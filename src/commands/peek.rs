@@ -2,22 +2,18 @@
 
 use super::inspect::{inspect, write_seq};
 use super::options::COUNT;
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.PEEK",
     handler: run,
     flags: "readonly",
-    arity: -2,
     keys: Keys::First,
     access: Access::Read,
     summary: "Shows the messages that FETCH would return next.",
     complexity: "O(COUNT log N) with N messages in the queue",
-    since: FIRST,
     args: &[Arg::key(), COUNT],
 };
 

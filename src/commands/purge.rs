@@ -1,23 +1,19 @@
 //! DQ.PURGE: removes messages. Replies with their number.
 
 use super::options::{GROUP, STATE};
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::bulk_ops;
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.PURGE",
     handler: run,
     flags: "write",
-    arity: -2,
     keys: Keys::First,
     access: Access::Delete,
     summary: "Removes messages, of one state or group or all.",
     complexity: "O(M log N) with M messages removed of N, in slices where M is large; O(1) for a whole queue",
-    since: FIRST,
     args: &[
         Arg::key(),
         // Both forms are one choice, so that only one of them can be given.

@@ -1,23 +1,19 @@
 //! DQ.REDRIVE: makes dead messages pending again. Replies with their number.
 
 use super::options::COUNT;
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::bulk_ops;
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.REDRIVE",
     handler: run,
     flags: "write",
-    arity: -3,
     keys: Keys::First,
     access: Access::Update,
     summary: "Makes dead messages pending again.",
     complexity: "O(M log N) with M messages revived and N in the queue, in slices where M is large",
-    since: FIRST,
     args: &[
         Arg::key(),
         Arg::one_of(

@@ -2,24 +2,20 @@
 //! pending.
 
 use super::options::DUE;
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use crate::server::replies;
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.RESCHEDULE",
     handler: run,
     flags: "write fast",
-    arity: 5,
     keys: Keys::First,
     access: Access::Update,
     summary: "Changes when a message is due.",
     complexity: "O(log N) with N messages in the queue",
-    since: FIRST,
     args: &[Arg::key(), Arg::text("id"), DUE],
 };
 

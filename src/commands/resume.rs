@@ -1,24 +1,20 @@
 //! DQ.RESUME: ends a pause of a queue or a group, and unblocks a group that a dead message blocks.
 
 use super::options::GROUP;
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use crate::server::replies;
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.RESUME",
     handler: run,
     flags: "write fast",
-    arity: -2,
     keys: Keys::First,
     access: Access::Update,
     summary: "Ends a pause, and what holds a group since a message of it died.",
     complexity: "O(log N) with N messages in the queue",
-    since: FIRST,
     args: &[Arg::key(), GROUP],
 };
 

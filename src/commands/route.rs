@@ -1,22 +1,18 @@
 //! DQ.ROUTE: the queue of a family that a group belongs to.
 
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use dq_queue::args::{self, Words};
 use dq_queue::family;
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.ROUTE",
     handler: run,
     flags: "readonly fast",
-    arity: 4,
     keys: Keys::None,
     access: Access::Read,
     summary: "Returns the name of the queue of a family that a group belongs to.",
     complexity: "O(1)",
-    since: FIRST,
     args: &[
         Arg::text("family"),
         Arg::integer("partitions"),

@@ -1,7 +1,6 @@
 //! DQ.SCHEDULE: has the server send a message repeatedly. Replies with the next fire time.
 
 use super::message_options::with_message_options;
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Failure, Name};
 use crate::server::clock;
@@ -11,17 +10,14 @@ use dq_queue::args::{self, Scope, Words};
 use dq_queue::op::Op;
 use dq_queue::{Done, Millis};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.SCHEDULE",
     handler: run,
     flags: "write deny-oom",
-    arity: -7,
     keys: Keys::First,
     access: Access::Insert,
     summary: "Has the server send a message again and again by a rule.",
     complexity: "O(log S) with S schedules",
-    since: FIRST,
     args: &with_message_options::<27>(
         &[
             Arg::key(),

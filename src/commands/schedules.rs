@@ -2,11 +2,9 @@
 //! that is 1, or 0 if there is none with that name.
 
 use super::inspect::inspect;
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Name, Reply};
 use crate::server::commit::{self, Missing};
-use crate::server::message_reply::{field, time};
 use crate::server::{replies, rights};
 use dq_queue::args::{self, Words};
 use dq_queue::op::Op;
@@ -18,16 +16,14 @@ use dq_queue::schedule::Schedule;
 /// command that reads. [`change`] itself makes the checks of the server before a command that
 /// writes. It cannot check that a script has promised not to write: only the server knows that. It
 /// refuses all that may replicate in such a script, a listing as well, as it does for PFCOUNT.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.SCHEDULES",
     handler: run,
     flags: "readonly may-replicate",
-    arity: -2,
     keys: Keys::First,
     access: Access::Read,
     summary: "Lists the schedules of a queue, or pauses or resumes one of them.",
     complexity: "O(S) with S schedules, O(log S) with PAUSE or RESUME",
-    since: FIRST,
     args: &[
         Arg::key(),
         Arg::one_of(
@@ -76,24 +72,14 @@ fn change(ctx: &mut Context, key: Name<'_>, name: Option<Name<'_>>, op: &Op<'_>)
 fn write_schedule(reply: Reply<'_>, name: &[u8], schedule: &Schedule) {
     let extras = schedule.extras();
     reply.map(10);
-    field(reply, "name");
-    reply.bulk(name);
-    field(reply, "definition");
-    reply.bulk(schedule.rule.definition().as_bytes());
-    field(reply, "next-at");
-    time(reply, schedule.next_at);
-    field(reply, "last-at");
-    time(reply, schedule.last_at);
-    field(reply, "fired");
-    reply.unsigned(schedule.fired);
-    field(reply, "until");
-    time(reply, extras.limits.until);
-    field(reply, "times");
-    time(reply, extras.limits.times);
-    field(reply, "jitter");
-    reply.unsigned(extras.limits.jitter);
-    field(reply, "paused");
-    reply.boolean(extras.paused.is_some());
-    field(reply, "skipped");
-    reply.unsigned(extras.skipped);
+    reply.field("name", name);
+    reply.field("definition", schedule.rule.definition().as_bytes());
+    reply.field("next-at", schedule.next_at);
+    reply.field("last-at", schedule.last_at);
+    reply.field("fired", schedule.fired);
+    reply.field("until", extras.limits.until);
+    reply.field("times", extras.limits.times);
+    reply.field("jitter", extras.limits.jitter);
+    reply.field("paused", extras.paused.is_some());
+    reply.field("skipped", extras.skipped);
 }

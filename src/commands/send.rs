@@ -2,7 +2,6 @@
 
 use super::message_options::with_message_options;
 use super::parents::{check_parent, key_of_parent};
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
 use crate::server::commit::{self, Form, Missing};
@@ -12,17 +11,14 @@ use dq_queue::args::{self, Scope, Words};
 use dq_queue::op::{Op, Send, Sent};
 use dq_queue::{Done, Queue, Seq};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.SEND",
     handler: run,
     flags: "write deny-oom fast getkeys-api",
-    arity: -3,
     keys: Keys::FirstAnd(parent),
     access: Access::Insert,
     summary: "Adds a message, due now or later.",
     complexity: "O(log N) with N messages in the queue",
-    since: FIRST,
     args: &with_message_options::<28>(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]),
 };
 

@@ -1,24 +1,20 @@
 //! DQ.SIGNAL: sends a signal to a message, which releases it if it is parked. Replies with 1, or with
 //! 0 if there is no such message or it has ended.
 
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use crate::server::replies;
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.SIGNAL",
     handler: run,
     flags: "write fast",
-    arity: -3,
     keys: Keys::First,
     access: Access::Update,
     summary: "Sends a signal to a message, which releases it if it is parked.",
     complexity: "O(log N) with N messages in the queue",
-    since: FIRST,
     args: &[
         Arg::key(),
         Arg::text("id"),

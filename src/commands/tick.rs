@@ -1,6 +1,5 @@
 //! DQ.TICK: processes due events, or moves a manual clock.
 
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{memory, Args, CommandResult, Context, Failure, Name, OwnedName, Reply};
 use crate::server::commit::{self, begin_without_events, change, Missing};
@@ -12,17 +11,14 @@ use dq_queue::op::Ticked;
 use dq_queue::settings::Clock;
 use dq_queue::{Done, Error, Millis, Op, MAX_EXACT};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.TICK",
     handler: run,
     flags: "write getkeys-api no-mandatory-keys",
-    arity: -1,
     keys: Keys::AllOrFirst,
     access: Access::Update,
     summary: "Does all that is due now, or moves the clock of a queue whose clock is manual.",
     complexity: "O(M log N) with M messages that fall due and N in the queues",
-    since: FIRST,
     args: &[Arg::one_of(
         "what",
         &[

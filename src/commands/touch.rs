@@ -2,24 +2,20 @@
 //! current.
 
 use super::options::NOTE;
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use crate::server::replies;
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.TOUCH",
     handler: run,
     flags: "write fast",
-    arity: -4,
     keys: Keys::First,
     access: Access::Update,
     summary: "Sets how long from now leases last.",
     complexity: "O(M log N) with M receipts and N messages leased",
-    since: FIRST,
     args: &[
         Arg::key(),
         Arg::integer("ms"),

@@ -1,23 +1,19 @@
 //! DQ.UNSCHEDULE: removes a schedule. Replies with 1, or with 0 if there is none with that name.
 
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use crate::server::replies;
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.UNSCHEDULE",
     handler: run,
     flags: "write fast",
-    arity: 3,
     keys: Keys::First,
     access: Access::Delete,
     summary: "Removes a schedule.",
     complexity: "O(log S) with S schedules",
-    since: FIRST,
     args: &[Arg::key(), Arg::text("name")],
 };
 

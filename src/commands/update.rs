@@ -1,7 +1,6 @@
 //! DQ.UPDATE: changes the payload of a message. Replies with 1, or with 0 if the message is not
 //! pending.
 
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
@@ -9,17 +8,14 @@ use crate::server::config::MAX_PAYLOAD;
 use crate::server::replies;
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.UPDATE",
     handler: run,
     flags: "write deny-oom fast",
-    arity: 4,
     keys: Keys::First,
     access: Access::Update,
     summary: "Changes the payload of a message.",
     complexity: "O(1)",
-    since: FIRST,
     args: &[Arg::key(), Arg::text("id"), Arg::text("payload")],
 };
 

@@ -1,22 +1,18 @@
 //! DQ.WAIT: waits until a message has ended.
 
-use super::FIRST;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::{blocked_wait, message_reply};
 use dq_queue::args::{self, Words};
 
-/// The description of the command, for the server and for COMMAND DOCS.
-pub const SPEC: CommandSpec = CommandSpec {
+pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.WAIT",
     handler: run,
     flags: "readonly blocking",
-    arity: 4,
     keys: Keys::First,
     access: Access::Read,
     summary: "Waits until a message has ended.",
     complexity: "O(1)",
-    since: FIRST,
     args: &[Arg::key(), Arg::text("id"), Arg::integer("ms")],
 };
 

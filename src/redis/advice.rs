@@ -109,12 +109,10 @@ mod tests {
         name: "DQ.X",
         handler: |_, _| Ok(()),
         flags: "write",
-        arity: -3,
         keys: Keys::First,
         access: Access::Update,
         summary: "",
         complexity: "",
-        since: "",
         args: &[
             Arg::key(),
             Arg::one_of(

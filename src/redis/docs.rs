@@ -11,6 +11,9 @@ use std::mem::{size_of, zeroed};
 use std::os::raw::{c_char, c_int};
 use std::ptr;
 
+/// The version that introduced the commands.
+const SINCE: &str = "0.1.0";
+
 static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {
     version: 1,
     sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
@@ -48,39 +51,19 @@ impl Store {
     }
 
     fn row(&mut self, arg: &Arg) -> raw::RedisModuleCommandArg {
-        let (kind, parts) = match arg.kind {
-            Kind::Key => (
-                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
-                None,
-            ),
-            Kind::Text => (
-                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
-                None,
-            ),
-            Kind::Integer => (
-                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
-                None,
-            ),
-            Kind::Double => (
-                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
-                None,
-            ),
-            Kind::Time => (
-                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
-                None,
-            ),
-            Kind::Word => (
-                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
-                None,
-            ),
-            Kind::OneOf(parts) => (
-                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
-                Some(parts),
-            ),
-            Kind::Block(parts) => (
-                raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
-                Some(parts),
-            ),
+        let kind = match arg.kind {
+            Kind::Key => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
+            Kind::Text => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
+            Kind::Integer => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
+            Kind::Double => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
+            Kind::Time => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
+            Kind::Word => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
+            Kind::OneOf(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
+            Kind::Block(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
+        };
+        let subargs = match arg.kind {
+            Kind::OneOf(parts) | Kind::Block(parts) => self.table(parts),
+            _ => ptr::null_mut(),
         };
         let optional = u32::from(arg.optional) * raw::REDISMODULE_CMD_ARG_OPTIONAL;
         let multiple = u32::from(arg.multiple) * raw::REDISMODULE_CMD_ARG_MULTIPLE;
@@ -93,7 +76,7 @@ impl Store {
             since: ptr::null(),
             flags: (optional | multiple) as c_int,
             deprecated_since: ptr::null(),
-            subargs: parts.map_or(ptr::null_mut(), |parts| self.table(parts)),
+            subargs,
             display_text: ptr::null(),
         }
     }
@@ -121,46 +104,31 @@ fn key_spec(spec: &CommandSpec) -> raw::RedisModuleCommandKeySpec {
     row.flags = u64::from(key_flags(spec.access));
     row.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
     row.bs.index.pos = 1;
-    match spec.keys {
-        Keys::None => {}
-        Keys::First => {
-            row.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
-            row.fk.range.lastkey = 0;
-            row.fk.range.keystep = 1;
-            row.fk.range.limit = 0;
-        }
+    if let Keys::FirstAnd(_) | Keys::AllOrFirst = spec.keys {
+        // The server calls the command itself to find out which arguments are keys.
+        row.flags |= u64::from(raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS);
+    }
+    let (last, step) = match spec.keys {
+        Keys::None => return row,
         Keys::Counted => {
             row.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM;
             row.fk.keynum.keynumidx = 0;
             row.fk.keynum.firstkey = 1;
             row.fk.keynum.keystep = 1;
+            return row;
         }
-        Keys::Pairs => {
-            row.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
-            row.fk.range.lastkey = -1;
-            row.fk.range.keystep = 2;
-            row.fk.range.limit = 0;
-        }
+        Keys::First => (0, 1),
         Keys::FirstAnd(_) => {
-            // The server calls the command itself to find the other keys.
-            row.flags |= u64::from(
-                raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS | raw::REDISMODULE_CMD_KEY_INCOMPLETE,
-            );
-            row.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
-            row.fk.range.lastkey = 0;
-            row.fk.range.keystep = 1;
-            row.fk.range.limit = 0;
+            row.flags |= u64::from(raw::REDISMODULE_CMD_KEY_INCOMPLETE);
+            (0, 1)
         }
-        Keys::AllOrFirst => {
-            // With variable flags the server calls the command itself to find out which arguments
-            // are keys.
-            row.flags |= u64::from(raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS);
-            row.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
-            row.fk.range.lastkey = -1;
-            row.fk.range.keystep = 1;
-            row.fk.range.limit = 0;
-        }
-    }
+        Keys::Pairs => (-1, 2),
+        Keys::AllOrFirst => (-1, 1),
+    };
+    row.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
+    row.fk.range.lastkey = last;
+    row.fk.range.keystep = step;
+    row.fk.range.limit = 0;
     row
 }
 
@@ -176,10 +144,10 @@ pub(super) unsafe fn describe(command: *mut raw::RedisModuleCommand, spec: &Comm
         version: &INFO_VERSION,
         summary: store.text(spec.summary),
         complexity: store.text(spec.complexity),
-        since: store.text(spec.since),
+        since: store.text(SINCE),
         history: ptr::null_mut(),
         tips: ptr::null(),
-        arity: spec.arity,
+        arity: spec.arity(),
         key_specs: match spec.keys {
             Keys::None => ptr::null_mut(),
             _ => keys.as_mut_ptr(),

@@ -154,6 +154,25 @@ impl<'a> Reply<'a> {
         };
     }
 
+    /// Writes the name of a field of a map. The caller must then write its value.
+    #[inline]
+    pub fn name(self, name: &str) {
+        self.bulk(name.as_bytes());
+    }
+
+    /// Writes a field of a map: its name and its value.
+    #[inline]
+    pub fn field(self, name: &str, value: impl ReplyValue) {
+        self.name(name);
+        value.write(self);
+    }
+
+    /// Writes a value.
+    #[inline]
+    pub fn value(self, value: impl ReplyValue) {
+        value.write(self);
+    }
+
     fn is_resp3(self) -> bool {
         // SAFETY: as above.
         unsafe { api!(RedisModule_GetContextFlags(self.ctx)) & CTX_RESP3 != 0 }
@@ -169,5 +188,57 @@ impl<'a> Reply<'a> {
         };
         // SAFETY: as above. The server copies the line.
         unsafe { api!(RedisModule_ReplyWithError(self.ctx, line.as_ptr())) };
+    }
+}
+
+/// A value that a reply can have.
+pub trait ReplyValue {
+    /// Writes the value.
+    fn write(self, reply: Reply<'_>);
+}
+
+impl ReplyValue for u64 {
+    #[inline]
+    fn write(self, reply: Reply<'_>) {
+        reply.unsigned(self);
+    }
+}
+
+impl ReplyValue for i64 {
+    #[inline]
+    fn write(self, reply: Reply<'_>) {
+        reply.integer(self);
+    }
+}
+
+impl ReplyValue for bool {
+    #[inline]
+    fn write(self, reply: Reply<'_>) {
+        reply.boolean(self);
+    }
+}
+
+impl ReplyValue for Score {
+    fn write(self, reply: Reply<'_>) {
+        reply.score(self);
+    }
+}
+
+/// Text, of any bytes.
+impl<T: AsRef<[u8]> + ?Sized> ReplyValue for &T {
+    #[inline]
+    fn write(self, reply: Reply<'_>) {
+        reply.bulk(self.as_ref());
+    }
+}
+
+/// Null where there is no value.
+impl<T: ReplyValue> ReplyValue for Option<T> {
+    #[inline]
+    fn write(self, reply: Reply<'_>) {
+        match self {
+            Some(value) => value.write(reply),
+            None => reply.null(),
+        }
     }
 }

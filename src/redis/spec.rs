@@ -13,8 +13,6 @@ pub struct CommandSpec {
     pub handler: Handler,
     /// Its flags, separated by spaces, as RedisModule_CreateCommand takes them.
     pub flags: &'static str,
-    /// The number of arguments including the name. Negative: at least that number.
-    pub arity: i32,
     /// The place of its keys among the arguments.
     pub keys: Keys,
     /// The access of the command to the values of its keys.
@@ -23,10 +21,39 @@ pub struct CommandSpec {
     pub summary: &'static str,
     /// Its cost in O notation.
     pub complexity: &'static str,
-    /// The version that introduced it.
-    pub since: &'static str,
     /// Its arguments after the name.
     pub args: &'static [Arg],
+}
+
+impl CommandSpec {
+    /// The number of arguments including the name. Negative: at least that number.
+    pub fn arity(&self) -> i32 {
+        let least = 1 + count_words(self.args, false);
+        match least == 1 + count_words(self.args, true) {
+            true => least,
+            false => -least,
+        }
+    }
+}
+
+/// The number of words of these arguments. With `all`, optional ones count, and those that can be
+/// repeated count twice.
+fn count_words(args: &[Arg], all: bool) -> i32 {
+    let counted = args.iter().filter(|arg| all || !arg.optional);
+    let words = counted.map(|arg| {
+        let values = match arg.kind {
+            Kind::Word => 0,
+            Kind::OneOf(choices) => {
+                let each = choices.iter().map(|choice| count_words(&[*choice], all));
+                if all { each.max() } else { each.min() }.unwrap_or(0)
+            }
+            Kind::Block(parts) => count_words(parts, all),
+            _ => 1,
+        };
+        let times = if all && arg.multiple { 2 } else { 1 };
+        i32::from(arg.token.is_some()) + values * times
+    });
+    words.sum()
 }
 
 /// The place of the keys of a command among its arguments.

@@ -31,70 +31,55 @@ pub fn delivery(reply: Reply<'_>, queue: &Queue, delivered: &Delivered, with_met
 /// Writes how a message has ended: its state, and its result or error if it has one.
 pub fn ending(reply: Reply<'_>, state: State, text: Option<&[u8]>) {
     reply.array(2);
-    reply.bulk(state.name().as_bytes());
-    match text {
-        Some(text) => reply.bulk(text),
-        None => reply.null(),
-    }
+    reply.value(state.name());
+    reply.value(text);
 }
 
 fn meta(reply: Reply<'_>, view: &View<'_>) {
     reply.map(15);
     routing(reply, view);
-    field(reply, "sent-at");
-    reply.unsigned(view.message.sent_at);
-    field(reply, "due-at");
-    reply.unsigned(view.message.due_at());
-    field(reply, "lease-until");
-    time(reply, view.lease_until());
-    field(reply, "retries-left");
-    reply.integer(view.retries_left);
-    field(reply, "note");
-    text(reply, view.message.note());
-    field(reply, "signal");
-    text(reply, view.message.signal());
+    reply.field("sent-at", view.message.sent_at);
+    reply.field("due-at", view.message.due_at());
+    reply.field("lease-until", view.lease_until());
+    reply.field("retries-left", view.retries_left);
+    reply.field("note", view.message.note());
+    reply.field("signal", view.message.signal());
     batches(reply, view);
     kin(reply, view);
 }
 
 /// Writes the two fields batch and after.
 fn batches(reply: Reply<'_>, view: &View<'_>) {
-    field(reply, "batch");
-    text(reply, view.batch);
-    field(reply, "after");
+    reply.field("batch", view.batch);
+    reply.name("after");
     let Some((batch, counts)) = view.after else {
         return reply.null();
     };
     reply.map(5);
-    field(reply, "batch");
-    reply.bulk(batch);
+    reply.field("batch", batch);
     for (name, count) in [
         ("pending", counts.pending),
         ("finished", counts.finished),
         ("dead", counts.dead),
         ("cancelled", counts.cancelled),
     ] {
-        field(reply, name);
-        reply.unsigned(count);
+        reply.field(name, count);
     }
 }
 
 /// Writes the two fields parent and children.
 fn kin(reply: Reply<'_>, view: &View<'_>) {
-    field(reply, "parent");
+    reply.name("parent");
     match view.parent {
         None => reply.null(),
         Some(parent) => {
             reply.map(3);
-            field(reply, "key");
-            reply.bulk(&parent.key);
-            field(reply, "id");
-            reply.bulk(&parent.id);
-            field(reply, "ondead");
-            reply.bulk(parent.on_dead.name().as_bytes());
+            reply.field("key", &parent.key);
+            reply.field("id", &parent.id);
+            reply.field("ondead", parent.on_dead.name());
         }
     }
-    field(reply, "children");
+    reply.name("children");
     let Some(children) = view.message.children() else {
         return reply.null();
     };
@@ -108,26 +93,18 @@ fn kin(reply: Reply<'_>, view: &View<'_>) {
         ("cancelled", counts.cancelled),
         ("removed", counts.removed),
     ] {
-        field(reply, name);
-        reply.unsigned(count);
+        reply.field(name, count);
     }
 }
 
 /// Writes the five fields group, score, priority, type and headers.
 fn routing(reply: Reply<'_>, view: &View<'_>) {
-    field(reply, "group");
-    text(reply, view.group);
-    field(reply, "score");
-    match view.score {
-        Some(score) => reply.score(score),
-        None => reply.null(),
-    }
-    field(reply, "priority");
-    reply.integer(i64::from(view.message.priority));
-    field(reply, "type");
+    reply.field("group", view.group);
+    reply.field("score", view.score);
+    reply.field("priority", i64::from(view.message.priority));
     let choices = view.message.choices();
-    text(reply, choices.and_then(|choices| choices.label.as_deref()));
-    field(reply, "headers");
+    reply.field("type", choices.and_then(|choices| choices.label.as_deref()));
+    reply.name("headers");
     headers(reply, view.message);
 }
 
@@ -147,58 +124,33 @@ fn headers(reply: Reply<'_>, message: &Message) {
 pub fn message(reply: Reply<'_>, view: &View<'_>) {
     let ended = view.message.texts();
     reply.map(35);
-    field(reply, "id");
-    reply.bulk(view.id.as_bytes());
-    field(reply, "status");
-    reply.bulk(view.state.status().as_bytes());
-    field(reply, "state");
-    reply.bulk(view.state.name().as_bytes());
-    field(reply, "payload");
-    reply.bulk(view.payload);
-    field(reply, "attempt");
-    reply.unsigned(u64::from(view.attempt()));
-    field(reply, "failures");
-    reply.unsigned(u64::from(view.message.failures()));
-    field(reply, "timeouts");
-    reply.unsigned(u64::from(view.timeouts()));
-    field(reply, "retries-left");
-    reply.integer(view.retries_left);
+    reply.field("id", view.id.as_bytes());
+    reply.field("status", view.state.status());
+    reply.field("state", view.state.name());
+    reply.field("payload", view.payload);
+    reply.field("attempt", u64::from(view.attempt()));
+    reply.field("failures", u64::from(view.message.failures()));
+    reply.field("timeouts", u64::from(view.timeouts()));
+    reply.field("retries-left", view.retries_left);
     routing(reply, view);
-    field(reply, "sent-at");
-    reply.unsigned(view.message.sent_at);
-    field(reply, "due-at");
-    reply.unsigned(view.message.due_at());
-    field(reply, "first-started-at");
-    time(reply, view.first_started_at());
-    field(reply, "started-at");
-    time(reply, view.started_at());
-    field(reply, "lease-until");
-    time(reply, view.lease_until());
-    field(reply, "finished-at");
-    time(reply, view.ended_at());
-    field(reply, "consumer");
-    text(reply, view.consumer);
-    field(reply, "receipt");
-    match view.message.receipt() {
-        0 => reply.null(),
-        receipt => reply.unsigned(receipt),
-    }
-    field(reply, "error");
-    text(reply, ended.and_then(|notes| notes.error.as_deref()));
-    field(reply, "result");
-    text(reply, ended.and_then(|notes| notes.result.as_deref()));
-    field(reply, "reason");
-    text(reply, view.reason().map(|reason| reason.name().as_bytes()));
-    field(reply, "note");
-    text(reply, view.message.note());
-    field(reply, "signal");
-    text(reply, view.message.signal());
+    reply.field("sent-at", view.message.sent_at);
+    reply.field("due-at", view.message.due_at());
+    reply.field("first-started-at", view.first_started_at());
+    reply.field("started-at", view.started_at());
+    reply.field("lease-until", view.lease_until());
+    reply.field("finished-at", view.ended_at());
+    reply.field("consumer", view.consumer);
+    let receipt = view.message.receipt();
+    reply.field("receipt", (receipt != 0).then_some(receipt));
+    reply.field("error", ended.and_then(|notes| notes.error.as_deref()));
+    reply.field("result", ended.and_then(|notes| notes.result.as_deref()));
+    reply.field("reason", view.reason().map(|reason| reason.name()));
+    reply.field("note", view.message.note());
+    reply.field("signal", view.message.signal());
     batches(reply, view);
     kin(reply, view);
-    field(reply, "first-sent-at");
-    time(reply, view.first_sent_at);
-    field(reply, "rerun");
-    reply.boolean(view.message.rerun().is_some());
+    reply.field("first-sent-at", view.first_sent_at);
+    reply.field("rerun", view.message.rerun().is_some());
     limits(reply, view.message);
     errors(reply, view.message);
 }
@@ -206,49 +158,24 @@ pub fn message(reply: Reply<'_>, view: &View<'_>) {
 /// Writes the two fields limits and cost.
 fn limits(reply: Reply<'_>, message: &Message) {
     let limited = message.limited();
-    field(reply, "limits");
+    reply.name("limits");
     let names = limited.map_or(&[][..], |limited| &limited.names);
     reply.array(names.len());
     for name in names {
         reply.bulk(name);
     }
-    field(reply, "cost");
-    match limited {
-        Some(limited) => reply.unsigned(limited.cost),
-        None => reply.null(),
-    }
+    reply.field("cost", limited.map(|limited| limited.cost));
 }
 
 /// Writes the field errors: the failed attempts that ERRORS keeps.
 fn errors(reply: Reply<'_>, message: &Message) {
-    field(reply, "errors");
+    reply.name("errors");
     reply.array(message.errors().len());
     for failed in message.errors() {
         reply.array(4);
         reply.unsigned(failed.attempt.into());
         reply.unsigned(failed.at);
-        text(reply, failed.consumer.as_deref());
+        reply.value(failed.consumer.as_deref());
         reply.bulk(&failed.text);
-    }
-}
-
-/// Writes the name of a field of a map. The caller must then write its value.
-pub fn field(reply: Reply<'_>, name: &str) {
-    reply.bulk(name.as_bytes());
-}
-
-/// Writes a text, or null.
-pub fn text(reply: Reply<'_>, text: Option<&[u8]>) {
-    match text {
-        Some(text) => reply.bulk(text),
-        None => reply.null(),
-    }
-}
-
-/// Writes a time in Unix milliseconds, or null.
-pub fn time(reply: Reply<'_>, at: Option<u64>) {
-    match at {
-        Some(at) => reply.unsigned(at),
-        None => reply.null(),
     }
 }
