@@ -13,12 +13,12 @@ use crate::{top, web};
 #[derive(Debug, Parser)]
 #[command(name = "dq", version, max_term_width = 100)]
 pub struct Cli {
+    /// Print JSON instead of tables, with the server's own field names and figures
+    #[arg(long, global = true, display_order = 998)]
+    pub json: bool,
     /// The address of the server.
     #[command(flatten)]
     pub endpoint: Endpoint,
-    /// Print JSON instead of tables, with the server's own field names and figures
-    #[arg(long, global = true)]
-    pub json: bool,
     /// The command to run.
     #[command(subcommand)]
     pub verb: Verb,

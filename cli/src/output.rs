@@ -1,8 +1,10 @@
 //! The output of a command: a stream, and whether it is to be JSON.
 
+use std::fmt::Display;
 use std::io::Write;
 
 use crate::failure::Failure;
+use crate::table::Table;
 
 /// The output of a command.
 pub struct Output<'a> {
@@ -21,5 +23,21 @@ impl Output<'_> {
     /// Prints a JSON value on one line.
     pub fn json(&mut self, value: &serde_json::Value) -> Result<(), Failure> {
         self.line(&value.to_string())
+    }
+
+    /// Prints a table, or `nothing` if it has no rows.
+    pub fn table(&mut self, table: &Table, nothing: &str) -> Result<(), Failure> {
+        match table.is_empty() {
+            true => self.line(nothing),
+            false => Ok(table.write(self.to)?),
+        }
+    }
+
+    /// Says that there is more than these `count`, if there is.
+    pub fn rest(&mut self, more: bool, count: impl Display) -> Result<(), Failure> {
+        match more {
+            true => self.line(&format!("... and more than these {count}")),
+            false => Ok(()),
+        }
     }
 }

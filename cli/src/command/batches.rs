@@ -1,12 +1,11 @@
 //! `dq batches`: the open batches of a queue.
 
-use super::{about, must_exist};
+use super::{about, json, must_exist};
 use crate::failure::Failure;
-use crate::model::batch;
+use crate::model::listing;
 use crate::output::Output;
-use crate::server::{verb, Server};
+use crate::server::Server;
 use crate::table::Table;
-use crate::text::printable;
 
 /// Options of `dq batches`.
 #[derive(Debug, clap::Args)]
@@ -21,24 +20,13 @@ pub struct Args {
 /// Prints the batches.
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     must_exist(server, &args.queue)?;
-    let key = args.queue.as_bytes();
+    let listed = listing::first(server, "DQ.BATCHES", args.queue.as_bytes(), args.count);
+    let (batches, more) = listed.map_err(|failure| about(&args.queue, failure))?;
     if out.json {
-        let mut cmd = verb("DQ.BATCHES", key);
-        cmd.arg("COUNT").arg(args.count);
-        let reply = server
-            .call(&cmd)
-            .map_err(|failure| about(&args.queue, failure))?;
-        let (_, records) = crate::model::record::Record::page(reply)?;
-        return out.json(
-            &records
-                .iter()
-                .map(|r| crate::json::map(r.fields()))
-                .collect(),
-        );
+        return out.json(&json(&batches));
     }
-    let (batches, more) = batch::fetch(server, key, args.count as usize)
-        .map_err(|failure| about(&args.queue, failure))?;
-    let mut table = Table::new(&[
+    let fields = "batch pending running dead finished cancelled held";
+    let headings = [
         "BATCH",
         ">PENDING",
         ">RUNNING",
@@ -46,26 +34,11 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
         ">FINISHED",
         ">CANCELLED",
         ">HELD",
-    ]);
-    for one in batches {
-        let mut row = vec![printable(&one.name)];
-        let counts = [
-            one.pending,
-            one.running,
-            one.dead,
-            one.finished,
-            one.cancelled,
-            one.held,
-        ];
-        row.extend(counts.map(|count| count.to_string()));
-        table.row(row);
+    ];
+    let mut table = Table::new(&headings);
+    for one in &batches {
+        table.row(fields.split(' ').map(|field| one.text(field)).collect());
     }
-    match table.is_empty() {
-        true => return out.line("no batch is open"),
-        false => table.write(out.to)?,
-    }
-    match more {
-        true => out.line(&format!("... and more than these {}", args.count)),
-        false => Ok(()),
-    }
+    out.table(&table, "no batch is open")?;
+    out.rest(more, args.count)
 }

@@ -1,6 +1,6 @@
 //! `dq children`: the children of a message, and their states.
 
-use super::{about, must_exist};
+use super::{about, json, must_exist};
 use crate::failure::Failure;
 use crate::model::record::Record;
 use crate::output::Output;
@@ -24,22 +24,15 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     must_exist(server, &args.queue)?;
     let (children, more) = fetch(server, args).map_err(|failure| about(&args.queue, failure))?;
     if out.json {
-        let shown = children.iter().map(|one| crate::json::map(one.fields()));
-        return out.json(&shown.collect());
+        return out.json(&json(&children));
     }
     let mut table = Table::new(&["QUEUE", "ID", "STATE", "RESULT", "ERROR"]);
     for one in &children {
         let fields = ["key", "id", "state", "result", "error"];
         table.row(fields.map(|field| one.text(field)).into());
     }
-    match table.is_empty() {
-        true => return out.line("it has no children, or they have left no record"),
-        false => table.write(out.to)?,
-    }
-    match more {
-        true => out.line(&format!("... and more than these {}", args.count)),
-        false => Ok(()),
-    }
+    out.table(&table, "it has no children, or they have left no record")?;
+    out.rest(more, args.count)
 }
 
 /// Fetches the children, page by page: a page may have none. Returns whether there are more.

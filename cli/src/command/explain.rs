@@ -1,6 +1,6 @@
 //! `dq explain`: why a message is not delivered now.
 
-use super::{about, must_exist};
+use super::{call, must_exist};
 use crate::failure::Failure;
 use crate::model::group::Why;
 use crate::model::record::Record;
@@ -22,9 +22,7 @@ pub struct Args {
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     let mut cmd = verb("DQ.EXPLAIN", args.queue.as_bytes());
     cmd.arg(&args.id);
-    let reply = server
-        .call(&cmd)
-        .map_err(|failure| about(&args.queue, failure))?;
+    let reply = call(server, &args.queue, &cmd)?;
     if out.json && reply != redis::Value::Nil {
         return out.json(&crate::json::of(&reply));
     }

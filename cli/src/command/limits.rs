@@ -1,8 +1,9 @@
 //! `dq limits` and `dq limit`: the limits with names of a queue.
 
-use super::{about, must_exist};
+use super::{about, call, json, must_exist};
 use crate::failure::Failure;
-use crate::model::limit;
+use crate::model::limit::Limit;
+use crate::model::listing;
 use crate::model::record::Record;
 use crate::model::settings::words;
 use crate::output::Output;
@@ -43,9 +44,7 @@ pub fn set(server: &mut Server, args: &SetArgs, out: &mut Output) -> Result<(), 
     must_exist(server, &args.queue)?;
     let mut cmd = verb("DQ.LIMIT", args.queue.as_bytes());
     cmd.arg(&args.name).arg(words(&args.options));
-    server
-        .call(&cmd)
-        .map_err(|failure| about(&args.queue, failure))?;
+    call(server, &args.queue, &cmd)?;
     let done = if args.remove { "removed" } else { "limited" };
     match out.json {
         true => out.json(&serde_json::json!({ done: args.name })),
@@ -57,26 +56,15 @@ pub fn set(server: &mut Server, args: &SetArgs, out: &mut Output) -> Result<(), 
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     must_exist(server, &args.queue)?;
     let key = args.queue.as_bytes();
+    let listed = listing::first(server, "DQ.LIMITS", key, args.count);
+    let (limits, more) = listed.map_err(|failure| about(&args.queue, failure))?;
     if out.json {
-        let mut cmd = verb("DQ.LIMITS", key);
-        cmd.arg("COUNT").arg(args.count);
-        let reply = server
-            .call(&cmd)
-            .map_err(|failure| about(&args.queue, failure))?;
-        let (_, records) = Record::page(reply)?;
-        return out.json(
-            &records
-                .iter()
-                .map(|r| crate::json::map(r.fields()))
-                .collect(),
-        );
+        return out.json(&json(&limits));
     }
     let info = Record::of(server.call(&verb("DQ.INFO", key))?)?;
     let now = info.count("now");
-    let (limits, more) = limit::fetch(server, key, args.count as usize)
-        .map_err(|failure| about(&args.queue, failure))?;
     let mut table = Table::new(&["LIMIT", "RULE", "RUNNING", "BEGUN", ">WAITING", "NEXT FREE"]);
-    for one in limits {
+    for one in limits.iter().map(Limit::of) {
         table.row(vec![
             printable(&one.name),
             one.rule.as_deref().map(printable).unwrap_or_default(),
@@ -90,12 +78,6 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
             },
         ]);
     }
-    match table.is_empty() {
-        true => return out.line("no limit is set or used"),
-        false => table.write(out.to)?,
-    }
-    match more {
-        true => out.line(&format!("... and more than these {}", args.count)),
-        false => Ok(()),
-    }
+    out.table(&table, "no limit is set or used")?;
+    out.rest(more, args.count)
 }

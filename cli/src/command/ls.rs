@@ -139,10 +139,7 @@ pub fn list(
         ]);
         table.row(row);
     }
-    match table.is_empty() {
-        true => out.line("no queues"),
-        false => Ok(table.fitted().write(out.to)?),
-    }
+    out.table(&table.fitted(), "no queues")
 }
 
 fn what_stands_out(queue: &Queue) -> String {
@@ -204,10 +201,7 @@ fn families(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fa
         ]);
         table.row(row);
     }
-    match table.is_empty() {
-        true => out.line("no families"),
-        false => Ok(table.write(out.to)?),
-    }
+    out.table(&table, "no families")
 }
 
 /// Returns the JSON of a family, with the names of DQ.NINFO.

@@ -4,7 +4,7 @@ use redis::Value;
 use serde_json::json;
 
 use super::send::payload;
-use super::{about, must_exist};
+use super::{call, must_exist};
 use crate::failure::Failure;
 use crate::model::record::{bytes, integer, unexpected};
 use crate::output::Output;
@@ -69,9 +69,7 @@ pub fn cancel(server: &mut Server, args: &CancelArgs, out: &mut Output) -> Resul
     must_exist(server, &args.queue)?;
     let mut cmd = verb("DQ.CANCEL", args.queue.as_bytes());
     cmd.arg(&args.ids);
-    let reply = server
-        .call(&cmd)
-        .map_err(|failure| about(&args.queue, failure))?;
+    let reply = call(server, &args.queue, &cmd)?;
     let Value::Array(states) = reply else {
         return Err(unexpected());
     };
@@ -136,9 +134,7 @@ pub fn signal(server: &mut Server, args: &SignalArgs, out: &mut Output) -> Resul
     if let Some(data) = &args.data {
         cmd.arg("DATA").arg(payload(Some(data))?);
     }
-    let reply = server
-        .call(&cmd)
-        .map_err(|failure| about(&args.queue, failure))?;
+    let reply = call(server, &args.queue, &cmd)?;
     let id = printable(args.id.as_bytes());
     match integer(&reply)? {
         0 => Err(Failure::mistake(format!(
@@ -158,7 +154,7 @@ fn one(
     done: &str,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let reply = server.call(cmd).map_err(|failure| about(queue, failure))?;
+    let reply = call(server, queue, cmd)?;
     let id = printable(id.as_bytes());
     match integer(&reply)? {
         0 => Err(Failure::mistake(format!(

@@ -1,6 +1,6 @@
 //! `dq peek`: the next messages that would be delivered.
 
-use super::{about, must_exist};
+use super::{call, must_exist};
 use crate::failure::Failure;
 use crate::model::record::Record;
 use crate::output::Output;
@@ -26,9 +26,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     must_exist(server, &args.queue)?;
     let mut cmd = verb("DQ.PEEK", args.queue.as_bytes());
     cmd.arg("COUNT").arg(args.count);
-    let reply = server
-        .call(&cmd)
-        .map_err(|failure| about(&args.queue, failure))?;
+    let reply = call(server, &args.queue, &cmd)?;
     if out.json {
         return out.json(&crate::json::of(&reply));
     }
@@ -44,8 +42,5 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
             cut(&payload, args.width),
         ]);
     }
-    match table.is_empty() {
-        true => out.line("nothing can be delivered now"),
-        false => Ok(table.write(out.to)?),
-    }
+    out.table(&table, "nothing can be delivered now")
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::options::MessageOptions;
 use super::send::payload;
-use super::{about, must_exist};
+use super::{about, call, must_exist};
 use crate::failure::Failure;
 use crate::model::record::{integer, Record};
 use crate::model::schedule;
@@ -118,9 +118,7 @@ pub fn schedule(server: &mut Server, args: &ScheduleArgs, out: &mut Output) -> R
             cmd.arg(option).arg(value);
         }
     }
-    let reply = server
-        .call(&cmd)
-        .map_err(|failure| about(&args.queue, failure))?;
+    let reply = call(server, &args.queue, &cmd)?;
     let next = integer(&reply)?;
     let name = printable(args.name.as_bytes());
     match out.json {
@@ -169,9 +167,7 @@ pub fn schedules(
 }
 
 fn list(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failure> {
-    let reply = server
-        .call(&verb("DQ.SCHEDULES", queue.as_bytes()))
-        .map_err(|failure| about(queue, failure))?;
+    let reply = call(server, queue, &verb("DQ.SCHEDULES", queue.as_bytes()))?;
     if out.json {
         return out.json(&crate::json::of(&reply));
     }
@@ -179,10 +175,7 @@ fn list(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failur
     let info = server.call(&verb("DQ.INFO", queue.as_bytes())).ok();
     let now = info.and_then(|info| Record::of(info).ok()?.number("now"));
     let table = table(&Record::all(reply)?, now);
-    match table.is_empty() {
-        true => out.line("no schedules"),
-        false => Ok(table.write(out.to)?),
-    }
+    out.table(&table, "no schedules")
 }
 
 /// Returns the schedules of a queue as a table, with their times relative to its clock.

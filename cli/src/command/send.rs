@@ -6,7 +6,7 @@ use redis::Value;
 use serde_json::json;
 
 use super::options::MessageOptions;
-use super::{about, must_exist};
+use super::{about, call, must_exist};
 use crate::failure::Failure;
 use crate::model::record::{bytes, unexpected};
 use crate::output::Output;
@@ -105,9 +105,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     let mut cmd = verb("DQ.SEND", args.queue.as_bytes());
     cmd.arg(payload);
     args.add_options(&mut cmd);
-    let reply = server
-        .call(&cmd)
-        .map_err(|failure| about(&args.queue, failure))?;
+    let reply = call(server, &args.queue, &cmd)?;
     let Some(id) = bytes(&reply) else {
         return Err(Failure::mistake(match &args.id {
             Some(_) => "the id is taken",

@@ -1,6 +1,6 @@
 //! `dq create` and `dq alter`: the options of a queue.
 
-use super::about;
+use super::call;
 use crate::failure::Failure;
 use crate::model::settings::words;
 use crate::output::Output;
@@ -58,7 +58,7 @@ fn change(
 ) -> Result<(), Failure> {
     let mut cmd = verb(name, queue.as_bytes());
     cmd.arg(words(options));
-    server.call(&cmd).map_err(|failure| about(queue, failure))?;
+    call(server, queue, &cmd)?;
     match out.json {
         true => out.json(&serde_json::json!({ done: queue })),
         false => out.line(&format!("{} is {done}", printable(queue.as_bytes()))),

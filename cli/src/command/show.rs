@@ -4,7 +4,7 @@ use redis::Value;
 use serde_json::json;
 
 use super::ls::{self, sum_json};
-use super::{about, must_exist, schedule};
+use super::{about, call, must_exist, schedule};
 use crate::failure::Failure;
 use crate::model::group::{self, Wanted};
 use crate::model::overview::Sort;
@@ -46,7 +46,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
 fn message(server: &mut Server, queue: &str, id: &str, out: &mut Output) -> Result<(), Failure> {
     let mut cmd = verb("DQ.GET", queue.as_bytes());
     cmd.arg(id);
-    let reply = server.call(&cmd).map_err(|failure| about(queue, failure))?;
+    let reply = call(server, queue, &cmd)?;
     let now = server.call(&verb("DQ.INFO", queue.as_bytes())).ok();
     let now = now.and_then(|info| Record::of(info).ok()?.number("now"));
     let Some(message) = Record::maybe(reply)? else {
@@ -195,9 +195,7 @@ fn held(
         ]);
     }
     table.write(out.to)?;
-    if groups.more {
-        out.line(&format!("... and more than these {GROUPS}"))?;
-    }
+    out.rest(groups.more, GROUPS)?;
     Ok(true)
 }
 
@@ -215,10 +213,7 @@ fn batches(server: &mut Server, key: &[u8], out: &mut Output) -> Result<(), Fail
         table.row(row);
     }
     section(&table, out)?;
-    match more {
-        true => out.line(&format!("... and more than these {BATCHES}")),
-        false => Ok(()),
-    }
+    out.rest(more, BATCHES)
 }
 
 fn section(table: &Table, out: &mut Output) -> Result<(), Failure> {

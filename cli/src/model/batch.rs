@@ -1,8 +1,9 @@
 //! Batches that are open.
 
+use super::listing;
 use super::record::Record;
 use crate::failure::Failure;
-use crate::server::{verb, Server};
+use crate::server::Server;
 
 /// An open batch at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,10 +51,8 @@ pub fn fetch(
     queue: &[u8],
     most: usize,
 ) -> Result<(Vec<Batch>, bool), Failure> {
-    let mut cmd = verb("DQ.BATCHES", queue);
-    cmd.arg("COUNT").arg(most);
-    let (next, records) = Record::page(server.call(&cmd)?)?;
-    Ok((records.iter().map(Batch::of).collect(), next.is_some()))
+    let (records, more) = listing::first(server, "DQ.BATCHES", queue, most as u64)?;
+    Ok((records.iter().map(Batch::of).collect(), more))
 }
 
 #[cfg(test)]

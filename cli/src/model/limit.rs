@@ -2,9 +2,10 @@
 
 use redis::Value;
 
+use super::listing;
 use super::record::Record;
 use crate::failure::Failure;
-use crate::server::{verb, Server};
+use crate::server::Server;
 use crate::time_text::{exact, Millis};
 
 /// How many deliveries may begin in any window, and how many have begun in the last one.
@@ -42,7 +43,8 @@ pub struct Limit {
 }
 
 impl Limit {
-    fn of(record: &Record) -> Limit {
+    /// Reads a record of DQ.LIMITS.
+    pub fn of(record: &Record) -> Limit {
         Limit {
             name: record.bytes("limit").unwrap_or_default().to_vec(),
             rule: record.bytes("rule").map(<[u8]>::to_vec),
@@ -105,10 +107,8 @@ pub fn fetch(
     queue: &[u8],
     most: usize,
 ) -> Result<(Vec<Limit>, bool), Failure> {
-    let mut cmd = verb("DQ.LIMITS", queue);
-    cmd.arg("COUNT").arg(most);
-    let (next, records) = Record::page(server.call(&cmd)?)?;
-    Ok((records.iter().map(Limit::of).collect(), next.is_some()))
+    let (records, more) = listing::first(server, "DQ.LIMITS", queue, most as u64)?;
+    Ok((records.iter().map(Limit::of).collect(), more))
 }
 
 #[cfg(test)]

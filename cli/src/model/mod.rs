@@ -17,6 +17,7 @@ pub mod holdings;
 pub mod instance;
 pub mod keys;
 pub mod limit;
+pub mod listing;
 pub mod message;
 pub mod overview;
 pub mod progress;

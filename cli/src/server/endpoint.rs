@@ -26,35 +26,24 @@ const DEFAULT: &str = "redis://127.0.0.1:6379";
 /// The variables are read here and not by clap, which would name the options in each usage
 /// as if they had been given.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Connection")]
 pub struct Endpoint {
     /// redis://[user:password@]host[:port][/db], rediss://... for TLS, or redis+unix:///path. For
     /// a Redis Cluster, any node. In the variable DQ_URL the password is hidden from `ps`
     /// [default: DQ_URL, or redis://127.0.0.1:6379]
-    #[arg(long, global = true, help_heading = "Connection")]
+    #[arg(long, global = true)]
     url: Option<String>,
     /// A file with the password, which is then in no URL: its first line [default: DQ_AUTH_FILE]
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Connection")]
+    #[arg(long, global = true, value_name = "FILE")]
     auth_file: Option<PathBuf>,
     /// With rediss: trust the certificates signed by these (PEM), instead of the system's
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Connection")]
+    #[arg(long, global = true, value_name = "FILE")]
     cacert: Option<PathBuf>,
     /// With rediss: our own certificate (PEM), where the server wants one
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        requires = "key",
-        help_heading = "Connection"
-    )]
+    #[arg(long, global = true, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
     /// With rediss: the key of our certificate (PEM)
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        requires = "cert",
-        help_heading = "Connection"
-    )]
+    #[arg(long, global = true, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
     /// The primaries that a Redis Cluster had the last time, for the case that the node
     /// of the URL is gone when a connection is made anew.
