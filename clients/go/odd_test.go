@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,34 +121,46 @@ func TestAMessageThatOnlyFailsIsNotGivenUp(t *testing.T) {
 	equal(t, "attempts", len(attempts), 8)
 }
 
-// refusing is a client whose server refuses results.
+// refusing is a client whose server refuses this result.
 type refusing struct{ dq.RedisCli }
 
 func (c refusing) Do(args ...interface{}) (interface{}, error) {
 	for _, one := range args {
-		if one == "RESULT" || one == "RESULTS" {
+		if one == "long" {
 			return nil, errors.New("ERR no such result")
 		}
 	}
 	return c.RedisCli.Do(args...)
 }
 
-func TestAResultThatTheServerRefusesMakesItsMessageDead(t *testing.T) {
-	q := queueOver(t, refusing{connect(t)})
-	for _, id := range []string{"a", "b", "c"} {
+func TestAResultThatTheServerRefusesMakesItsMessageDeadAlone(t *testing.T) {
+	q := queueOver(t, refusing{connect(t)}, dq.Retain(time.Hour))
+	results := map[string]string{"a": "long", "b": "right", "c": "long", "d": "right"}
+	for _, id := range []string{"a", "b", "c", "d"} {
 		send(t, q, "x", dq.ID(id))
 	}
+	var together sync.WaitGroup
+	together.Add(2)
 	stop := running(t, &dq.Worker{Queue: q, Block: 50 * time.Millisecond, Handler: func(_ context.Context, m *dq.Message) error {
-		if m.ID == "c" {
+		switch m.ID {
+		case "a", "b":
+			// One fetch acks both.
+			together.Done()
+			together.Wait()
+		case "c":
 			// A fetch waits meanwhile, so this message is acked by a command of its own.
 			time.Sleep(100 * time.Millisecond)
 		}
-		m.SetResult("result")
+		m.SetResult(results[m.ID])
 		return nil
 	}, Concurrency: 2})
 	emptied(t, q)
 	must(t, stop())
-	for _, id := range []string{"a", "b", "c"} {
+	for id, result := range results {
+		if result == "right" {
+			equal(t, id, *get(t, q, id).Result, "right")
+			continue
+		}
 		equal(t, id, get(t, q, id).Error, "the result was refused: ERR no such result")
 		equal(t, id, get(t, q, id).State, dq.Dead)
 	}
