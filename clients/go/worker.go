@@ -296,6 +296,7 @@ func (r *run) fetch(ctx context.Context, from source, consumer string, places in
 		defer r.acks.endFetch()
 		words = append(words, acking.words()...)
 	}
+	asked := time.Now()
 	for tries := 0; ; tries++ {
 		last := tries > 0 && ctx.Err() != nil
 		all := words
@@ -304,6 +305,12 @@ func (r *run) fetch(ctx context.Context, from source, consumer string, places in
 		}
 		batch, err := from.fetch(ctx, all)
 		if err == nil {
+			if time.Since(asked) > r.Lease/3 {
+				// These may be the messages of a lost reply, whose leases end before the next beat.
+				for _, messages := range byQueue(batch) {
+					r.extend(messages[0].Queue, messages)
+				}
+			}
 			return batch
 		}
 		if len(acking) > 0 && isRefusal(err) {

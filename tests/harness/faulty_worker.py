@@ -160,6 +160,11 @@ class FaultyWorker(ABC):
     def long(self) -> None:
         self.away(self.lease / 1000 + 1.5)
 
+    def hide(self, seconds: float) -> None:
+        """The server goes on, but cannot be reached for some time."""
+        with self.proxy.held():
+            time.sleep(seconds)
+
     def failover(self) -> None:
         """A replica replaces a primary that is lost, at the same address, as with Sentinel behind a proxy."""
         pair = Pair.of(self.server, _server())

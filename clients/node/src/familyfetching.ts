@@ -147,6 +147,7 @@ async function fetchFromNode(family: string, node: ServerNode, nodes: Nodes, cre
       // A node whose last reply was full has probably more, and no other node need be asked for this room.
       const count = Math.min(hot ? room : Math.max(1, Math.floor(room / nodes.count)), MOST);
       const release = hot ? handling.reserve(count) : () => {};
+      const asked = performance.now();
       let reply: unknown;
       try {
         reply = await insist(['DQ.NFETCH', family, ...common(crew, count)] as string[], hot ? 0 : crew.block);
@@ -165,7 +166,7 @@ async function fetchFromNode(family: string, node: ServerNode, nodes: Nodes, cre
       const batch = list(messages).map((one) => new Message(text(queue), one));
       hot = batch.length >= count;
       const taken = handling.room;
-      handling.start(batch.slice(0, taken));
+      handling.start(batch.slice(0, taken), asked);
       if (batch.length > taken) await settling.giveBack(batch.slice(taken));
     }
   } finally {

@@ -95,6 +95,7 @@ export async function fetchFromQueue(queue: string, crew: Crew): Promise<void> {
       const block = !refused && (drained || !handling.running) ? crew.block : 0;
       if (block) settling.wait();
       const words = ['DQ.FETCH', queue, ...common(crew, count), ...withResults(done)];
+      const asked = performance.now();
       let batch: Message[];
       try {
         batch = list(await insist(words, block)).map((one) => new Message(queue, one));
@@ -110,7 +111,7 @@ export async function fetchFromQueue(queue: string, crew: Crew): Promise<void> {
       settling.hold();
       drained = batch.length < count;
       if (crew.stopping.aborted) await settling.giveBack(batch);
-      else handling.start(batch);
+      else handling.start(batch, asked);
     }
   } finally {
     settling.wait();

@@ -145,9 +145,11 @@ export class Handling {
     };
   }
 
-  /** Handles messages. The worker must have room for them. */
-  start(messages: readonly Message[]): void {
+  /** Handles messages that were asked for at that time (`performance.now`). The worker must have room for them. */
+  start(messages: readonly Message[], asked: number): void {
     for (const message of messages) void this.#run(message);
+    // If a reply was lost and these are its messages, their leases may end before the next beat.
+    if (messages.length && performance.now() - asked > this.limits.lease / 3) void this.beat();
     this.#wake();
   }
 

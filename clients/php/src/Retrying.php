@@ -60,6 +60,15 @@ final class Retrying
         });
     }
 
+    /**
+     * Whether leases (ms) may end soon, where a fetch was first sent at that time (`microtime`): a fetch that is repeated
+     * gives the messages of a lost reply, whose leases began then.
+     */
+    public static function isLate(float $asked, int $lease): bool
+    {
+        return microtime(true) - $asked > $lease / 3000;
+    }
+
     /** Returns the seconds to wait after that many tries. They double up to 1 s and are partly random. */
     public static function pause(int $tries): float
     {

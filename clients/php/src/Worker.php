@@ -141,6 +141,7 @@ final class Worker
             'consumer' => $this->consumer,
             'token' => bin2hex(random_bytes(8)),
         ];
+        $asked = microtime(true);
         for ($tries = 0; ; $tries++) {
             // Messages that a lost reply has leased must be given back: a worker that stops asks once more, and does
             // not wait.
@@ -161,6 +162,9 @@ final class Worker
                 return $last ? false : throw $reply;
             }
             usleep((int) (Retrying::pause($tries) * 1e6));
+        }
+        if ($this->waiting !== [] && Retrying::isLate($asked, $this->lease)) {
+            Retrying::attempt(fn (): int => $this->queue->touch($this->lease, $this->waiting));
         }
         // The leases are renewed until now, because the other messages of their batch may have taken long.
         $this->drop($this->done);

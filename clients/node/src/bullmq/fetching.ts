@@ -88,7 +88,7 @@ export class Fetching {
     try {
       const since = Date.now();
       const count = demands.length - 1 + Math.max(...demands.map((demand) => demand.count));
-      const taken = takenOf(await this.#send(demands, count), since);
+      const taken = await renewed(this.place, takenOf(await this.#send(demands, count), since), this.lease);
       this.ahead.keep(taken.slice(demands.length), count, taken.length);
       for (const [at, demand] of demands.entries()) demand.resolve(taken[at]);
     } catch (error) {
@@ -110,6 +110,18 @@ export class Fetching {
     }
     return persist(() => this.place.dq('FETCH', ...words), this.closed);
   }
+}
+
+/** Renews the leases of messages whose reply has come late: it may be that of a fetch whose first reply was lost. */
+export async function renewed(place: Place, taken: Taken[], lease: number): Promise<Taken[]> {
+  const since = Date.now();
+  if (taken.every((one) => since - one.since < lease / 3)) return taken;
+  try {
+    await place.dq('TOUCH', String(lease), ...taken.map(({ receipt }) => receipt));
+  } catch {
+    return taken;
+  }
+  return taken.map((one) => ({ ...one, since }));
 }
 
 /** Repeats a command that may be repeated, until it has a reply or the backend is closed. */

@@ -7,7 +7,7 @@ import { Connection } from '../connection.js';
 import { CommandError, ConnectionError, isTransient, pauses } from '../errors.js';
 import type { Word } from '../words.js';
 import type { Taken } from './ahead.js';
-import { newToken, takenOf } from './fetching.js';
+import { newToken, renewed, takenOf } from './fetching.js';
 import type { Place } from './place.js';
 
 /** Milliseconds that a reply is on its way at most. A lease has margin for no more. */
@@ -73,7 +73,8 @@ export class Waiting {
         const sent = Date.now();
         const reply = await connection.call(words, ms);
         // The leases of a lost reply began then.
-        return takenOf(reply, first ?? Math.max(sent, Date.now() - MOST_ON_THE_WAY));
+        const taken = takenOf(reply, first ?? Math.max(sent, Date.now() - MOST_ON_THE_WAY));
+        return await renewed(this.place, taken, lease);
       } catch (error) {
         if (this.#stopped || this.#closed) return [];
         if (!isTransient(error)) throw error;

@@ -210,7 +210,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         $options += $this->fetchOptions();
         $words = ['DQ.FETCH', $key, ...Words::of($options)];
         $read = static fn (mixed $reply): array => Message::all($key, $reply);
-        return $this->repeat($key, $words, $options['block'] !== null, $read)[0] ?? null;
+        return $this->take($key, $words, $options['block'] !== null, $read);
     }
 
     /** @param list<string> $names */
@@ -219,7 +219,17 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         $keys = array_map(fn ($name) => $this->open($name)->key, $names);
         $words = ['DQ.MFETCH', count($keys), ...$keys, ...Words::of($this->fetchOptions())];
         $read = static fn (mixed $reply): array => $reply ? Message::all(...Reply::pair($reply)) : [];
-        return $this->repeat($keys[0], $words, $this->blockFor !== null, $read)[0] ?? null;
+        return $this->take($keys[0], $words, $this->blockFor !== null, $read);
+    }
+
+    private function take(string $key, array $words, bool $waits, \Closure $read): ?Message
+    {
+        $asked = microtime(true);
+        $message = $this->repeat($key, $words, $waits, $read)[0] ?? null;
+        if ($message !== null && Retrying::isLate($asked, $this->lease())) {
+            $this->repeat($message->queue, ['DQ.TOUCH', $message->queue, $this->lease(), $message->receipt]);
+        }
+        return $message;
     }
 
     /**

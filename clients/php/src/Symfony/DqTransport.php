@@ -109,6 +109,7 @@ final class DqTransport implements
             // When the command is repeated, the server delivers the messages of a lost reply once more.
             'token' => bin2hex(random_bytes(8)),
         ]));
+        $asked = microtime(true);
         $messages = $this->repeat(function () use ($queues, $words, $waits): array {
             $reply = $this->client->call($queues[0], $words, $waits);
             if (count($queues) === 1) {
@@ -116,6 +117,9 @@ final class DqTransport implements
             }
             return $reply ? Message::all(...Reply::pair($reply), hasMeta: true) : [];
         });
+        if ($messages !== [] && Retrying::isLate($asked, $this->settings->lease)) {
+            $this->repeat(fn (): int => $this->queue($messages[0]->queue)->touch($this->settings->lease, $messages));
+        }
         $kept = array_values(array_filter($messages, fn (Message $message): bool => !$this->isGivenUp($message)));
         return count($kept) > 1 ? $this->oneByOne($kept) : array_map($this->received(...), $kept);
     }

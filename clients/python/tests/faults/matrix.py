@@ -53,6 +53,20 @@ def test_fetching(scene, fault):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("left", [0.7, 1.5])
+def test_fetching_again_late(scene, left):
+    """A fetch gives messages once more whose leases have little time left, and whose handlers take longer."""
+    scene.wait_idle()
+    with scene.proxy.held():
+        scene.cut_and_wait()
+        trap = scene.proxy.trap(*FETCHES, reply=True, strike=lambda: scene.hide(LEASE / 1000 - left))
+        id = scene.send(LEASE / 1000 - 2)
+    assert trap.sprung.wait(30), scene.said()
+    scene.wait_done(id, SLACK)
+    assert scene.runs(id)["begin"] == 1, scene.said()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [*FAULTS, "emptied", "deleted"])
 def test_running(scene, fault):
     id = scene.send(LASTS.get(fault, 0.0) + 1.5)

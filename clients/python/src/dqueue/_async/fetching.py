@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import deque
 from typing import Any
 
@@ -9,7 +10,7 @@ from dqueue._async.settling import Settling
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.working.fetch_plan import Ack, Fetch, FetchPlan, acks, tokens
-from dqueue.working.leases import Timing
+from dqueue.working.leases import Timing, may_end_soon
 from dqueue.working.outcomes import Done
 
 log = logging.getLogger("dqueue")
@@ -69,6 +70,7 @@ class QueueFetching(Fetching):
         self._tries = pauses()
         self._tokens = tokens()
         self._token = next(self._tokens)
+        self._asked_at: float | None = None
 
     async def next(self, done: Done | None) -> Message | None:
         self._plan.add_idle(done)
@@ -110,9 +112,12 @@ class QueueFetching(Fetching):
 
     async def _run(self, fetch: Fetch) -> None:
         messages: list[Message] | None = None
+        asked_at = self._asked_at = self._asked_at or time.monotonic()
         try:
             messages = await self._call(fetch.count, fetch.done, fetch.may_wait, token=self._token)
-            self._token = next(self._tokens)
+            self._token, self._asked_at = next(self._tokens), None
+            if messages and may_end_soon(asked_at, self._timing.lease):
+                await self._settling.renew(messages)
             self._tries = pauses()
         except Exception as error:
             if not fetch.done or is_transient(error):

@@ -12,7 +12,7 @@ from dqueue.protocol.calls import Call
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.working.lastwords import LAST_WORDS
-from dqueue.working.outcomes import Done, acked, failure, given_back
+from dqueue.working.outcomes import Done, acked, failure, given_back, renewed
 
 log = logging.getLogger("dqueue")
 
@@ -33,6 +33,11 @@ class Settling:
             if one.result is not None:
                 (call,) = acked([one])
                 await self.run(call, one.message)
+
+    async def renew(self, messages: Sequence[Message]) -> None:
+        """Extends leases that may end soon. Heartbeats go on with that."""
+        for call in renewed(messages, self._lease):
+            await self.run(call)
 
     async def give_back(self, messages: Sequence[Message]) -> None:
         """Gives messages back as if they had not been delivered."""

@@ -2,13 +2,14 @@
 
 import logging
 import threading
+import time
 from typing import Any
 
 from dqueue._sync.settling import Settling
 from dqueue.protocol.message import Message
 from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.working.fetch_plan import Ack, Fetch, FetchPlan, acks, tokens
-from dqueue.working.leases import Timing
+from dqueue.working.leases import Timing, may_end_soon
 from dqueue.working.outcomes import Done
 
 log = logging.getLogger("dqueue")
@@ -62,6 +63,7 @@ class QueueFetching(Fetching):
         self._tries = pauses()
         self._tokens = tokens()
         self._token = next(self._tokens)
+        self._asked_at: float | None = None
 
     def next(self, done: Done | None) -> Message | None:
         with self._changed:
@@ -105,9 +107,12 @@ class QueueFetching(Fetching):
 
     def _run(self, fetch: Fetch) -> None:
         messages: list[Message] | None = None
+        asked_at = self._asked_at = self._asked_at or time.monotonic()
         try:
             messages = self._call(fetch.count, fetch.done, fetch.may_wait, token=self._token)
-            self._token = next(self._tokens)
+            self._token, self._asked_at = next(self._tokens), None
+            if messages and may_end_soon(asked_at, self._timing.lease):
+                self._settling.renew(messages)
             self._tries = pauses()
         except Exception as error:
             if not fetch.done or is_transient(error):

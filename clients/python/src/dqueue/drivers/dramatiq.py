@@ -34,6 +34,7 @@ from dqueue.protocol.client import socket_timeout
 from dqueue.protocol.options import LOST_WORKERS
 from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.working.lastwords import LastWords
+from dqueue.working.leases import may_end_soon
 from dqueue.working.outcomes import described
 
 HEARTBEAT_TIMEOUT = 60_000
@@ -327,6 +328,7 @@ class DqConsumer(Consumer):
     def _take(self, count: int, acks: list[int], **options: Any) -> None:
         """Sends acks and fetches messages for `__next__`."""
         # With a token, the client's second attempt after a lost reply gets the messages of the first one.
+        asked_at = time.monotonic()
         messages = self._calling(
             self.queue.fetch,
             count=count,
@@ -338,6 +340,8 @@ class DqConsumer(Consumer):
         )
         self.held.add(messages)
         self._fetched.extend(messages)
+        if messages and may_end_soon(asked_at, self.held.lease):
+            self._calling(self.queue.touch, self.held.lease, *messages)
 
     def _calling(self, call: Any, *args: Any, **options: Any) -> Any:
         """Calls the server. A lost connection becomes the error after which Dramatiq tries again."""

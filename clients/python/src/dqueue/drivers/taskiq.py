@@ -11,6 +11,7 @@ that no scheduler process is needed.
 """
 
 import asyncio
+import time
 import uuid
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
@@ -36,7 +37,7 @@ from dqueue.protocol.options import LOST_WORKERS, Word, words
 from dqueue.protocol.records import text
 from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.working.lastwords import LastWords
-from dqueue.working.leases import pause
+from dqueue.working.leases import may_end_soon, pause
 
 logger = getLogger("dqueue.taskiq")
 
@@ -131,7 +132,7 @@ class DqBroker(AsyncBroker):
         consumer = next(name for name in names if name not in self._listening)
         self._listening.add(consumer)
         fetching: asyncio.Task[Any] | None = None
-        token = uuid.uuid4().hex
+        token, asked_at = uuid.uuid4().hex, time.monotonic()
         pauses_between = pauses()
         try:
             while True:
@@ -146,11 +147,13 @@ class DqBroker(AsyncBroker):
                     await asyncio.sleep(next(pauses_between))
                     continue
                 fetching = None
-                token = uuid.uuid4().hex
-                pauses_between = pauses()
                 if delivery is not None:
                     queue, id, receipt, payload = delivery
+                    if may_end_soon(asked_at, self.lease):
+                        await self._persist("DQ.TOUCH", queue, self.lease, receipt)
                     yield AckableMessage(data=self._payload(id, payload), ack=self._ack(queue, receipt))
+                token, asked_at = uuid.uuid4().hex, time.monotonic()
+                pauses_between = pauses()
         finally:
             self._last_words.begin()
             self._stopping.set()

@@ -34,6 +34,15 @@ def pause(lease: float, was_sent: bool) -> float:
     return lease / (3000 if was_sent else 12000)
 
 
+def may_end_soon(asked_at: float, lease: float) -> bool:
+    """Returns whether leases (ms) may end before the first heartbeat, where a fetch was first sent at `asked_at`.
+
+    A fetch whose reply was lost is repeated and gives the same messages, whose leases began at the first one. The time is
+    that of `time.monotonic`. redis-py repeats commands, too, so only the time tells.
+    """
+    return time.monotonic() - asked_at > pause(lease, True)
+
+
 class Leases:
     """The messages that are being handled. Safe to use from several threads."""
 

@@ -146,6 +146,11 @@ def given_back(messages: Sequence[Message]) -> list[Call[int]]:
     return [calls.nack(key, of_queue, {"silent": True}) for key, of_queue in by_queue(messages).items()]
 
 
+def renewed(messages: Sequence[Message], lease: Millis) -> list[Call[int]]:
+    """Returns the commands that extend the leases of messages, one for each queue."""
+    return [calls.touch(key, lease, of_queue) for key, of_queue in by_queue(messages).items()]
+
+
 def acked(done: Sequence[Done]) -> list[Call[int]]:
     """Returns the commands that ack these: one for each queue, and one for each result."""
     plain = [one.message for one in done if one.result is None]

@@ -19,6 +19,7 @@ from dqueue.drivers.kombu.older import Older
 from dqueue.protocol.options import Word
 from dqueue.protocol.retrying import is_transient
 from dqueue.working.ackbuffer import PATIENCE, AckBuffer
+from dqueue.working.leases import may_end_soon
 
 logger = get_logger("dqueue.kombu")
 
@@ -32,6 +33,8 @@ class FetchingChannel(Older):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # The token of a blocking fetch whose reply has not been read, and the consumer, if that was another channel.
         self._token: str | None = None
+        # When that fetch was first sent.
+        self._asked_at = 0.0
         self._consumer: str | None = None
         # Acks that are still to be sent, and the entry in the event loop that ends their wait.
         self._acks: AckBuffer[Tag] = AckBuffer()
@@ -78,7 +81,9 @@ class FetchingChannel(Older):
         no_ack = set(self._no_ack.values()).issuperset(queues)
         # If the last reply was lost, the same token gets the same messages.
         if self._token is None:
-            self._consumer, self._token = take_unread(self._place(queues)) or (None, uuid4().hex)
+            unread = take_unread(self._place(queues))
+            self._asked_at = 0.0 if unread else monotonic()
+            self._consumer, self._token = unread or (None, uuid4().hex)
         options = [*self._fetch_options(max(count, 1), no_ack, self._token), "BLOCK", block]
         if (grace := self.grace) and "LEASE" in options:
             self._last_grace = grace
@@ -227,6 +232,9 @@ class FetchingChannel(Older):
         queue = bytes_to_str(reply[0])[len(self.global_keyprefix) :]
         self._queue_cycle.rotate(queue)
         self._deliver(queue, reply[1])
+        if may_end_soon(self._asked_at, self.lease):
+            self._touched_at = 0.0
+            self.connection.cycle.keep_leases()
         return True
 
     def _read(self, read: Callable[[], Any]) -> Any:
