@@ -125,9 +125,9 @@ class FaultyWorker(ABC):
         return int(self.client.execute_command("DQ.LEN", self.key))
 
     def said(self) -> str:
-        """Returns the last lines that the worker has written."""
+        """Returns the last lines that the worker and its handler have written."""
         self.output.flush()
-        return Path(self.output.name).read_text(errors="replace")[-3000:]
+        return Path(self.output.name).read_text(errors="replace")[-3000:] + self.log.read_text()[-2000:]
 
     def stop(self) -> float:
         """Stops the worker as a service manager does. Returns how many seconds that took."""

@@ -4,6 +4,9 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import test from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { Redis } from 'ioredis';
 
 import { CommandError, Queue, Snooze, Worker } from 'dq-queue';
 import { close, each, newName, Proxy, until, url, working, LIBRARIES } from './setup.mjs';
@@ -280,6 +283,26 @@ for (const [library, connect] of Object.entries(LIBRARIES)) {
     await close(client);
   });
 }
+
+test('ioredis: acks do not wait until the client looks for its server again', async () => {
+  const proxy = await Proxy.start();
+  const client = new Redis(proxy.url, { retryStrategy: () => 3_600_000 });
+  client.on('error', () => {});
+  const direct = new Redis(url);
+  const queue = new Queue(client, newName());
+  const seen = new Queue(direct, queue.key);
+  // The next fetch waits already when the handler ends, so the ack goes over the client.
+  const worker = new Worker(queue, () => sleep(50), { block: 500, concurrency: 2 });
+  await working(worker, async () => {
+    for (let n = 0; n < 2; n++) {
+      await seen.send('x');
+      await until(async () => (await seen.len()) === 0);
+      proxy.cut();
+    }
+  });
+  proxy.close();
+  for (const one of [client, direct]) await close(one);
+});
 
 test('SIGTERM stops a worker gracefully', async () => {
   const client = await LIBRARIES['ioredis, RESP3'](url);
