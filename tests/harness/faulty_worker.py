@@ -15,15 +15,16 @@ from tests.harness.faulty import FaultyProxy
 from tests.harness.server import Server, wait_for
 from tests.harness.topology import Pair
 
+LEASE = 6000
+"""Milliseconds after which a message belongs to another worker."""
 AWAY = 3.0
 """Seconds for which a server is away, so that it comes back before the leases are over."""
+LONG = LEASE / 1000 + 1.5
+"""Seconds for which it is away until they are over."""
 
 
 class FaultyWorker(ABC):
     """A worker and its faults. `send` and `runs` do not go through the proxy."""
-
-    lease: int
-    """Milliseconds after which a message belongs to another worker."""
 
     def __init__(self, key: str, folder: Path, database: int = 0) -> None:
         self.key = key
@@ -49,7 +50,7 @@ class FaultyWorker(ABC):
             {
                 **os.environ,
                 "FAULTS_URL": f"redis://127.0.0.1:{self.proxy.port}",
-                "FAULTS_LEASE": str(self.lease),
+                "FAULTS_LEASE": str(LEASE),
                 "FAULTS_LOG": str(self.log),
             }
         )
@@ -158,7 +159,7 @@ class FaultyWorker(ABC):
         self.server.start()
 
     def long(self) -> None:
-        self.away(self.lease / 1000 + 1.5)
+        self.away(LONG)
 
     def hide(self, seconds: float) -> None:
         """The server goes on, but cannot be reached for some time."""

@@ -4,19 +4,11 @@ import subprocess
 from pathlib import Path
 
 from tests.drivers.faults.workers import Driver
-from tests.harness.faulty_worker import AWAY as AWAY
 from tests.harness.faulty_worker import FaultyWorker
 from tests.harness.server import ROOT
 
-LEASE = 6000
-"""Milliseconds after which a message belongs to another worker."""
-LONG = LEASE / 1000 + 1.5
-"""Seconds for which a server is away before it comes back."""
-
 
 class Scene(FaultyWorker):
-    lease = LEASE
-
     def __init__(self, driver: Driver, command: list[str], folder: Path) -> None:
         super().__init__(driver.key, folder, driver.database)
         self.driver = driver

@@ -1,8 +1,8 @@
 import pytest
 
 from tests.drivers.faults.matrix import *  # noqa: F403
-from tests.drivers.faults.matrix import ACKS, FETCHES, SLACK
 from tests.drivers.faults.workers import BULLMQ
+from tests.harness.driver_faults import ACKS, FETCHES, SLACK
 
 DRIVERS = [BULLMQ]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

@@ -1,19 +1,19 @@
-"""The tests of each driver: the outcome for its worker and its message when a fault occurs at some moment."""
+"""The tests of each driver: the outcome for its worker and its message when a fault occurs at some moment.
+
+Those in which no handler has begun yet are the same for all (`driver_faults`).
+"""
 
 import time
 
 import pytest
 
 from clients.python.tests.faults.drivers import KILLS
-from clients.python.tests.faults.scene import AWAY, GRACE, LEASE, LONG
+from clients.python.tests.faults.scene import GRACE
+from tests.harness.driver_faults import *  # noqa: F403
+from tests.harness.driver_faults import ACKS, FAULTS, LASTS, SLACK
 
-FETCHES = (b"DQ.FETCH", b"DQ.MFETCH")
-ACKS = (b"DQ.ACK", b"\r\nACK\r\n")
+pytestmark = pytest.mark.slow
 
-LASTS = {"cut": 0.0, "kill": 0.0, "away": AWAY, "long": LONG, "failover": 0.0}
-FAULTS = list(LASTS)
-SLACK = 2 * LEASE / 1000 + 10
-"""Seconds after which a message has been handled that has come back once."""
 BUSY = 3.0
 """Seconds that a busy machine may take beside the two that are promised for a stop. A worker that hangs takes far
 longer.
@@ -25,48 +25,6 @@ def most_runs(scene, fault):
     return 2 if fault == "long" or scene.driver.runs_again() else 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", [*FAULTS, "emptied", "deleted"])
-def test_idle(scene, fault):
-    scene.wait_idle()
-    scene.strike(fault)
-    id = scene.send()
-    scene.wait_done(id, SLACK)
-    assert scene.runs(id)["begin"] == 1, scene.said()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
-def test_fetching(scene, fault):
-    places = (0, 1, 5, 24, 80, 200) if fault == "cut" else (0,)
-    for place in places:
-        scene.wait_idle()
-        strike = None if fault == "cut" else lambda: scene.strike(fault)
-        # The next fetch finds the message, so that no reply without one can spring the trap before it is sent.
-        with scene.proxy.held():
-            scene.cut_and_wait()
-            trap = scene.proxy.trap(*FETCHES, reply=True, bytes=place, strike=strike)
-            id = scene.send()
-        assert trap.sprung.wait(30), scene.said()
-        scene.wait_done(id, SLACK)
-        assert scene.runs(id)["begin"] == 1, scene.said()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("left", [0.7, 1.5])
-def test_fetching_again_late(scene, left):
-    """A fetch gives messages once more whose leases have little time left, and whose handlers take longer."""
-    scene.wait_idle()
-    with scene.proxy.held():
-        scene.cut_and_wait()
-        trap = scene.proxy.trap(*FETCHES, reply=True, strike=lambda: scene.hide(LEASE / 1000 - left))
-        id = scene.send(LEASE / 1000 - 2)
-    assert trap.sprung.wait(30), scene.said()
-    scene.wait_done(id, SLACK)
-    assert scene.runs(id)["begin"] == 1, scene.said()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", [*FAULTS, "emptied", "deleted"])
 def test_running(scene, fault):
     id = scene.send(LASTS.get(fault, 0.0) + 1.5)
@@ -84,7 +42,6 @@ def test_running(scene, fault):
     assert scene.runs(following)["begin"] == 1, scene.said()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_reply", [False, True], ids=["command", "reply"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_ack(scene, fault, is_reply):
@@ -99,7 +56,6 @@ def test_ack(scene, fault, is_reply):
         assert scene.runs(id)["begin"] <= most_runs(scene, fault), scene.said()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_running", [False, True], ids=["idle", "running"])
 @pytest.mark.parametrize("fault", ["none", "cut", "kill", "gone", "silent"])
 def test_stop(own_scene, fault, is_running):
@@ -137,7 +93,6 @@ RAISED = {
 LOST_WORKERS = 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", RAISED)
 def test_ends_by_raising(scene, how):
     id = scene.send(0.0, how)
@@ -151,7 +106,6 @@ def test_ends_by_raising(scene, how):
     scene.wait_until(scene.waiting, 20, "a worker")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", sorted(KILLS))
 def test_ends_with_its_process(scene, how):
     id = scene.send(0.0, how)

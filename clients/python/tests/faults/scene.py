@@ -10,22 +10,15 @@ from dqueue import Queue
 from dqueue.protocol.records import Record
 
 from clients.python.tests.faults.drivers import Driver
-from tests.harness.faulty_worker import AWAY as AWAY
 from tests.harness.faulty_worker import FaultyWorker
 from tests.harness.server import ROOT, wait_for
 
 PROGRAMS = Path(__file__).parent / "programs"
-LEASE = 6000
-"""Milliseconds after which a message belongs to another worker."""
-LONG = LEASE / 1000 + 1.5
-"""Seconds for which a server is away before it comes back."""
 GRACE = 3.0
 """Seconds that a worker gives its handlers when it is stopped."""
 
 
 class Scene(FaultyWorker):
-    lease = LEASE
-
     def __init__(self, driver: Driver, folder: Path) -> None:
         super().__init__(driver.key, folder)
         self.driver = driver
