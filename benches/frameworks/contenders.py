@@ -26,6 +26,9 @@ of the frameworks, which are an hour (Celery), a minute (Dramatiq) and 90 s (Lar
 GRACE = 2
 """Seconds after the loss of a worker's connection, where the driver uses BIND GRACE (Celery)."""
 
+UNLIMITED = {"lost_workers": 0}
+"""Settings of ours: no task is given up for the workers that it has lost, because they are killed on purpose."""
+
 
 class Contender:
     """One side of a comparison. `server` holds the queues and `task_log` what tasks write down."""
@@ -151,11 +154,13 @@ class Celery(PythonContender):
         return f"Celery {version('celery')}, {'dq' if self.is_ours else 'redis'}://"
 
     def options(self) -> dict:
-        return {"visibility_timeout": LEASE, **({"bind_grace": GRACE} if self.is_ours else {})}
+        ours = {"bind_grace": GRACE, **UNLIMITED} if self.is_ours else {}
+        return {"visibility_timeout": LEASE, **ours}
 
     @property
     def settings(self) -> str:
-        return ", ".join(f"{name} {value} s" for name, value in self.options().items()) + ", acks_late"
+        times = ", ".join(f"{name} {value} s" for name, value in self.options().items() if name not in UNLIMITED)
+        return f"{times}, acks_late" + (", lost_workers 0" if self.is_ours else "")
 
 
 class CeleryDq(Celery):
@@ -175,11 +180,11 @@ class Dramatiq(PythonContender):
         return f"Dramatiq {version('dramatiq')}, {'DqBroker' if self.is_ours else 'RedisBroker'}"
 
     def options(self) -> dict:
-        return {"heartbeat_timeout": LEASE * 1000}
+        return {"heartbeat_timeout": LEASE * 1000, **(UNLIMITED if self.is_ours else {})}
 
     @property
     def settings(self) -> str:
-        return f"heartbeat_timeout {LEASE} s"
+        return f"heartbeat_timeout {LEASE} s" + (", lost_workers 0" if self.is_ours else "")
 
 
 class DramatiqDq(Dramatiq):

@@ -84,7 +84,8 @@ class Loud implements ExceptionHandler
 $app = new Container();
 Container::setInstance($app);
 $app->instance(Illuminate\Contracts\Container\Container::class, $app);
-$connection = ['driver' => $driver, 'connection' => 'default', 'queue' => 'low', 'retry_after' => (int) $retryAfter, 'block_for' => 5];
+// No job is given up for the workers that it has lost, because they are killed on purpose.
+$connection = ['driver' => $driver, 'connection' => 'default', 'queue' => 'low', 'retry_after' => (int) $retryAfter, 'block_for' => 5, 'lost_workers' => 0];
 $app->instance('config', new ArrayObject(['queue.default' => 'bench', 'queue.connections.bench' => $connection]));
 $app->instance('redis', new Illuminate\Redis\RedisManager($app, 'phpredis', [
     'options' => ['prefix' => ''],
