@@ -55,24 +55,24 @@ thread_local! {
 /// Subscribes to all events. Returns false if the server refuses one.
 pub fn subscribe(ctx: &Context, events: Events) -> bool {
     EVENTS.set(Some(events));
-    let listeners: [(u64, raw::RedisModuleEventCallback); 8] = [
-        (raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, Some(role)),
-        (raw::REDISMODULE_EVENT_LOADING, Some(loading)),
-        (raw::REDISMODULE_EVENT_FLUSHDB, Some(flush)),
-        (raw::REDISMODULE_EVENT_SWAPDB, Some(swap)),
-        (raw::REDISMODULE_EVENT_REPL_ASYNC_LOAD, Some(async_load)),
-        (raw::REDISMODULE_EVENT_CLIENT_CHANGE, Some(client)),
-        (raw::REDISMODULE_EVENT_CRON_LOOP, Some(cron)),
-        (raw::REDISMODULE_EVENT_FORK_CHILD, Some(followers::forked)),
+    let server_events = [
+        raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED,
+        raw::REDISMODULE_EVENT_LOADING,
+        raw::REDISMODULE_EVENT_FLUSHDB,
+        raw::REDISMODULE_EVENT_SWAPDB,
+        raw::REDISMODULE_EVENT_REPL_ASYNC_LOAD,
+        raw::REDISMODULE_EVENT_CLIENT_CHANGE,
+        raw::REDISMODULE_EVENT_CRON_LOOP,
+        raw::REDISMODULE_EVENT_FORK_CHILD,
     ];
-    for (id, callback) in listeners {
+    for id in server_events {
         let event = raw::RedisModuleEvent { id, dataver: 1 };
         // SAFETY: the context is live.
         let done = unsafe {
             api!(RedisModule_SubscribeToServerEvent(
                 ctx.as_ptr(),
                 event,
-                callback
+                Some(server_event)
             ))
         };
         if done != raw::REDISMODULE_OK as c_int {
@@ -115,131 +115,72 @@ unsafe fn dispatch(ctx: *mut raw::RedisModuleCtx, handle: impl FnOnce(&Events, &
     });
 }
 
-unsafe extern "C" fn role(
+unsafe extern "C" fn server_event(
     ctx: *mut raw::RedisModuleCtx,
-    _: raw::RedisModuleEvent,
+    event: raw::RedisModuleEvent,
     sub: u64,
-    _: *mut c_void,
+    data: *mut c_void,
 ) {
-    followers::assume_present();
-    replays::assume();
-    let primary = sub == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER;
-    // SAFETY: the context is valid during the event, here and below.
+    // SAFETY: the context is valid during the event, and the data has the form of the event.
     unsafe {
-        dispatch(ctx, |events, context| {
-            (events.role_changed)(context, primary)
-        })
-    };
-}
-
-unsafe extern "C" fn loading(
-    ctx: *mut raw::RedisModuleCtx,
-    _: raw::RedisModuleEvent,
-    sub: u64,
-    _: *mut c_void,
-) {
-    followers::assume_present();
-    replays::assume();
-    let step = match sub {
-        raw::REDISMODULE_SUBEVENT_LOADING_ENDED => Loading::Ended,
-        raw::REDISMODULE_SUBEVENT_LOADING_FAILED => Loading::Failed,
-        _ => Loading::Started,
-    };
-    // SAFETY: as above.
-    unsafe {
-        dispatch(ctx, |events, context| {
-            if step != Loading::Started || !context.is_async_loading() {
-                (events.loading)(context, step);
+        dispatch(ctx, |events, context| match event.id {
+            raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED => {
+                assume_followers();
+                let primary = sub == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER;
+                (events.role_changed)(context, primary);
             }
+            raw::REDISMODULE_EVENT_LOADING => {
+                assume_followers();
+                let step = match sub {
+                    raw::REDISMODULE_SUBEVENT_LOADING_ENDED => Loading::Ended,
+                    raw::REDISMODULE_SUBEVENT_LOADING_FAILED => Loading::Failed,
+                    _ => Loading::Started,
+                };
+                if step != Loading::Started || !context.is_async_loading() {
+                    (events.loading)(context, step);
+                }
+            }
+            // A replica may load a new copy while it still serves the old data, and then swap the
+            // two. If that fails the old data stays, so the start is not reported. Only the
+            // completed swap is.
+            raw::REDISMODULE_EVENT_REPL_ASYNC_LOAD => {
+                if sub == raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_COMPLETED {
+                    (events.loading)(context, Loading::Ended);
+                }
+            }
+            raw::REDISMODULE_EVENT_FLUSHDB => {
+                let flushed = data.cast::<raw::RedisModuleFlushInfo>().as_ref();
+                if let (raw::REDISMODULE_SUBEVENT_FLUSHDB_END, Some(info)) = (sub, flushed) {
+                    (events.flushed)(context, (info.dbnum >= 0).then_some(info.dbnum));
+                }
+            }
+            raw::REDISMODULE_EVENT_SWAPDB => {
+                if let Some(info) = data.cast::<raw::RedisModuleSwapDbInfo>().as_ref() {
+                    (events.swapped)(context, info.dbnum_first, info.dbnum_second);
+                }
+            }
+            raw::REDISMODULE_EVENT_CLIENT_CHANGE => {
+                let client = data.cast::<raw::RedisModuleClientInfo>().as_ref();
+                if let (raw::REDISMODULE_SUBEVENT_CLIENT_CHANGE_DISCONNECTED, Some(info)) =
+                    (sub, client)
+                {
+                    (events.client_closed)(context, info.id);
+                }
+            }
+            raw::REDISMODULE_EVENT_CRON_LOOP => {
+                followers::check(context);
+                replays::check(context);
+                (events.cron)(context);
+            }
+            // A child process was forked, or has ended.
+            _ => followers::assume_present(),
         });
-    };
-}
-
-/// A replica may load a new copy while it still serves the old data, and then swap the two. If that
-/// fails the old data stays, so the start is not reported. Only the completed swap is.
-unsafe extern "C" fn async_load(
-    ctx: *mut raw::RedisModuleCtx,
-    _: raw::RedisModuleEvent,
-    sub: u64,
-    _: *mut c_void,
-) {
-    if sub == raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_COMPLETED {
-        // SAFETY: as above.
-        unsafe {
-            dispatch(ctx, |events, context| {
-                (events.loading)(context, Loading::Ended)
-            })
-        };
     }
 }
 
-unsafe extern "C" fn flush(
-    ctx: *mut raw::RedisModuleCtx,
-    _: raw::RedisModuleEvent,
-    sub: u64,
-    data: *mut c_void,
-) {
-    if sub != raw::REDISMODULE_SUBEVENT_FLUSHDB_END || data.is_null() {
-        return;
-    }
-    // SAFETY: the data of this event has this form.
-    let db = unsafe { (*data.cast::<raw::RedisModuleFlushInfo>()).dbnum };
-    let db = (db >= 0).then_some(db);
-    // SAFETY: as above.
-    unsafe { dispatch(ctx, |events, context| (events.flushed)(context, db)) };
-}
-
-unsafe extern "C" fn swap(
-    ctx: *mut raw::RedisModuleCtx,
-    _: raw::RedisModuleEvent,
-    _: u64,
-    data: *mut c_void,
-) {
-    if data.is_null() {
-        return;
-    }
-    // SAFETY: the data of this event has this form.
-    let (first, second) = unsafe {
-        let info = &*data.cast::<raw::RedisModuleSwapDbInfo>();
-        (info.dbnum_first, info.dbnum_second)
-    };
-    // SAFETY: as above.
-    unsafe {
-        dispatch(ctx, |events, context| {
-            (events.swapped)(context, first, second)
-        })
-    };
-}
-
-unsafe extern "C" fn client(
-    ctx: *mut raw::RedisModuleCtx,
-    _: raw::RedisModuleEvent,
-    sub: u64,
-    data: *mut c_void,
-) {
-    if sub != raw::REDISMODULE_SUBEVENT_CLIENT_CHANGE_DISCONNECTED || data.is_null() {
-        return;
-    }
-    // SAFETY: the data of this event has this form.
-    let id = unsafe { (*data.cast::<raw::RedisModuleClientInfo>()).id };
-    // SAFETY: as above.
-    unsafe { dispatch(ctx, |events, context| (events.client_closed)(context, id)) };
-}
-
-unsafe extern "C" fn cron(
-    ctx: *mut raw::RedisModuleCtx,
-    _: raw::RedisModuleEvent,
-    _: u64,
-    _: *mut c_void,
-) {
-    // SAFETY: as above.
-    unsafe {
-        dispatch(ctx, |events, context| {
-            followers::check(context);
-            replays::check(context);
-            (events.cron)(context);
-        })
-    };
+fn assume_followers() {
+    followers::assume_present();
+    replays::assume();
 }
 
 thread_local! {

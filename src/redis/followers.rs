@@ -12,7 +12,7 @@
 
 use super::context::{CTX_CLUSTER, CTX_PRIMARY};
 use super::{raw, Context};
-use std::os::raw::{c_char, c_int, c_void};
+use std::os::raw::{c_char, c_int};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -38,16 +38,6 @@ impl Context {
 /// Assumes that a follower is present from now on.
 pub(super) fn assume_present() {
     ARE_POSSIBLE.store(true, Relaxed);
-}
-
-/// A child process was forked, or has ended.
-pub(super) unsafe extern "C" fn forked(
-    _: *mut raw::RedisModuleCtx,
-    _: raw::RedisModuleEvent,
-    _: u64,
-    _: *mut c_void,
-) {
-    assume_present();
 }
 
 /// Checks in regular intervals whether there is still a follower. Called by the server's cron.
