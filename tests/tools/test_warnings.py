@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests.harness.cli import Cli, Screen
+from tests.harness.optional import needs
 from tests.harness.server import module_path, wait_for
 from tests.harness.topology import Pair
 
@@ -26,6 +27,7 @@ def logged(server, count: int) -> list:
     return lines(server)
 
 
+@needs("tmux")
 def test_the_log_the_list_and_the_pages_have_the_same_words(make_server, program, start):
     server = make_server(maxmemory_policy="allkeys-lru", min_replicas_to_write=1, save="3600 1")
     assert logged(server, 3) == [

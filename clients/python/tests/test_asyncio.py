@@ -67,7 +67,7 @@ def test_an_async_queue_sends_fetches_and_waits(dq_url, protocol):
 
 def test_an_async_worker_handles_many_messages_at_once(dq_url):
     async def scene(q):
-        worker = Worker(q, concurrency=50, lease=900, block=200)
+        worker = Worker(q, concurrency=50, lease=2000, block=200)
         running = most = 0
 
         @worker.handler("long")
@@ -75,7 +75,7 @@ def test_an_async_worker_handles_many_messages_at_once(dq_url):
             nonlocal running, most
             running += 1
             most = max(most, running)
-            await asyncio.sleep(2.2)
+            await asyncio.sleep(4.4)
             running -= 1
             return "took long"
 

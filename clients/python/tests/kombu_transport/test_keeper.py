@@ -1,8 +1,11 @@
 """The keeper of messages whose connection was lost continues after every error."""
 
-from dqueue.drivers.kombu.keeper import Keeper
+import pytest
 
 from tests.harness.server import wait_for
+
+pytest.importorskip("kombu", reason="needs kombu: pip install 'dq-queue[celery]'")
+from dqueue.drivers.kombu.keeper import Keeper  # noqa: E402
 
 
 def test_an_ack_whose_connection_is_closed_under_it_is_sent_again():
