@@ -13,7 +13,7 @@ use std::process::Command;
 const SOURCES: [&str; 6] = [
     "src",
     "crates/queue",
-    "crates/warnings",
+    "cli/warnings",
     "Cargo.toml",
     "Cargo.lock",
     "build.rs",

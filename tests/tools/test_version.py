@@ -55,8 +55,8 @@ class Sources:
         self.root, self.script = root, script
         (root / "src").mkdir(parents=True)
         (root / "crates/queue/src").mkdir(parents=True)
-        (root / "crates/warnings/src").mkdir(parents=True)
-        crates = ("crates/queue/src/lib.rs", "crates/warnings/src/lib.rs")
+        (root / "cli/warnings/src").mkdir(parents=True)
+        crates = ("crates/queue/src/lib.rs", "cli/warnings/src/lib.rs")
         for name in ("src/lib.rs", *crates, "Cargo.toml", "Cargo.lock", "build.rs", "README.md"):
             (root / name).write_text(name)
 
