@@ -29,35 +29,8 @@ pub struct Args {
     #[arg(long)]
     family: bool,
     /// How the lines are sorted
-    #[arg(long, value_enum, default_value_t = Order::Name)]
-    sort: Order,
-}
-
-/// The orders of the list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Order {
-    /// By name
-    Name,
-    /// Overdue for long first, then dead messages, then those that are held
-    Trouble,
-    /// Overdue for longest first
-    Oldest,
-    /// Most ready and running messages first
-    Load,
-    /// Most dead messages first
-    Dead,
-}
-
-impl Order {
-    fn sort(self) -> Sort {
-        match self {
-            Order::Name => Sort::Name,
-            Order::Trouble => Sort::Trouble,
-            Order::Oldest => Sort::Oldest,
-            Order::Load => Sort::Load,
-            Order::Dead => Sort::Dead,
-        }
-    }
+    #[arg(long, value_enum, default_value_t = Sort::Name)]
+    sort: Sort,
 }
 
 /// Prints the queues, or the families.
@@ -73,7 +46,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     if names.is_empty() {
         instance::must_have_module(server)?;
     }
-    list(server, &names, given, args.sort.sort(), out)?;
+    list(server, &names, given, args.sort, out)?;
     // A script reads no warnings.
     if io::stderr().is_terminal() {
         for warning in instance::warnings(&instance::all(server)?) {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use super::record::{bytes, unexpected};
+use super::record::unexpected;
 use crate::failure::Failure;
 use crate::server::{verb, Server};
 use crate::text::printable;
@@ -54,7 +54,8 @@ impl Scan {
             if let Some(pattern) = pattern {
                 cmd.arg("MATCH").arg(pattern);
             }
-            let (cursor, mut names) = page(server.call_on(self.node, &cmd)?)?;
+            let page = redis::from_redis_value(server.call_on(self.node, &cmd)?);
+            let (cursor, mut names) = page.map_err(|_| unexpected())?;
             self.found.append(&mut names);
             self.cursor = cursor;
             if self.cursor == b"0" {
@@ -77,24 +78,6 @@ impl Scan {
     /// Returns the names that the current scan has found so far.
     pub fn so_far(&self) -> &[Vec<u8>] {
         &self.found
-    }
-}
-
-fn page(reply: Value) -> Result<(Vec<u8>, Vec<Vec<u8>>), Failure> {
-    let Value::Array(parts) = reply else {
-        return Err(unexpected());
-    };
-    match <[Value; 2]>::try_from(parts) {
-        Ok([cursor, Value::Array(names)]) => {
-            let names = names
-                .iter()
-                .filter_map(|name| bytes(name).map(<[u8]>::to_vec));
-            Ok((
-                bytes(&cursor).ok_or_else(unexpected)?.to_vec(),
-                names.collect(),
-            ))
-        }
-        _ => Err(unexpected()),
     }
 }
 

@@ -2,47 +2,40 @@
 
 use std::cmp::Reverse;
 
+use clap::ValueEnum;
+
 use super::change::Target;
 use super::family;
 use super::queue::Queue;
 use super::watch::{Board, Entry};
 
 /// The order of the lines.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
-    /// Queues that need somebody come first: overdue for long, then dead messages, then
-    /// those that are held.
+    /// Overdue for long first, then dead messages, then those that are held
     #[default]
     Trouble,
-    /// By name.
+    /// By name
     Name,
-    /// The queue whose oldest message is overdue for longest comes first.
+    /// Overdue for longest first
     Oldest,
-    /// The queue with the most ready and running messages comes first.
+    /// Most ready and running messages first
     Load,
-    /// The queue with the most dead messages comes first.
+    /// Most dead messages first
     Dead,
 }
 
 impl Sort {
-    /// All orders.
-    pub const ALL: [Sort; 5] = [
-        Sort::Trouble,
-        Sort::Name,
-        Sort::Oldest,
-        Sort::Load,
-        Sort::Dead,
-    ];
-
     /// Returns the next order. The first one follows the last one.
     pub fn next(self) -> Sort {
-        match self {
-            Sort::Trouble => Sort::Name,
-            Sort::Name => Sort::Oldest,
-            Sort::Oldest => Sort::Load,
-            Sort::Load => Sort::Dead,
-            Sort::Dead => Sort::Trouble,
-        }
+        let all = Sort::value_variants();
+        all[(self as usize + 1) % all.len()]
+    }
+
+    /// Returns the order of this word.
+    pub fn of(word: &str) -> Option<Sort> {
+        let mut all = Sort::value_variants().iter().copied();
+        all.find(|sort| sort.word() == word)
     }
 
     /// Returns the words for it.

@@ -104,13 +104,10 @@ fn queues(ask: &Ask) -> Result<String, HttpError> {
     };
     let count = number("count", QUEUES, QUEUES)?;
     let page = number("page", 1, 1_000_000)?;
-    let sort = Sort::ALL
-        .into_iter()
-        .find(|sort| sort.word() == ask.query.text("sort"));
+    let sort = Sort::of(ask.query.text("sort")).unwrap_or(Sort::Name);
     let live = ask.site.live();
     let mut entries: Vec<&Entry> = live.board.entries().collect();
-    sort.unwrap_or(Sort::Name)
-        .sort(&mut entries, |entry| &entry.queue);
+    sort.sort(&mut entries, |entry| &entry.queue);
     let shown = entries.iter().skip((page - 1) * count).take(count);
     let texts: Vec<String> = shown.map(|entry| figures(entry).to_string()).collect();
     let more = entries.len() > page * count;

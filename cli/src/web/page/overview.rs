@@ -1,5 +1,6 @@
 //! The list of queues and families, and the queues of one family.
 
+use clap::ValueEnum;
 use maud::{html, Markup};
 
 use super::day;
@@ -172,10 +173,7 @@ const COLUMNS: [(&str, Option<Sort>); 9] = [
 fn list(ask: &Ask, inside: Option<&[u8]>, here: &str) -> Markup {
     let query = &ask.query;
     let sought = String::from_utf8_lossy(query.get("q").unwrap_or_default()).to_lowercase();
-    let sort = Sort::ALL
-        .into_iter()
-        .find(|sort| sort.word() == query.text("sort"))
-        .unwrap_or_default();
+    let sort = Sort::of(query.text("sort")).unwrap_or_default();
     let live = ask.site.live();
     let board = &live.board;
     let mut lines = rows(board, inside, sort);
@@ -260,7 +258,7 @@ fn list(ask: &Ask, inside: Option<&[u8]>, here: &str) -> Markup {
             input #search type="search" name="q" value=(sought) placeholder="part of a name" aria-label="part of a name" data-key="/";
             label { "sorted by "
                 select name="sort" {
-                    @for one in Sort::ALL {
+                    @for &one in Sort::value_variants() {
                         option value=(one.word()) selected[one == sort] { (one.word()) }
                     }
                 }
