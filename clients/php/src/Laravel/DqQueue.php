@@ -194,38 +194,29 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         if ($finished !== null) {
             // If there are several queues, the first one is asked alone. Only if it is empty, the worker waits for all
             // of them together.
-            $message = $this->fetch($names[0], ['ack' => [$finished]] + ($isOnly ? [] : ['block' => null]));
+            $message = $this->fetch([$names[0]], ['ack' => [$finished]] + ($isOnly ? [] : ['block' => null]));
             $this->acks->done();
             if ($message !== null || $isOnly) {
                 return $message;
             }
         }
         $this->acks->flush();
-        return $isOnly ? $this->fetch($names[0]) : $this->fetchFirst($names);
-    }
-
-    private function fetch(string $name, array $options = []): ?Message
-    {
-        $key = $this->open($name)->key;
-        $options += $this->fetchOptions();
-        $words = ['DQ.FETCH', $key, ...Words::of($options)];
-        $read = static fn (mixed $reply): array => Message::all($key, $reply);
-        return $this->take($key, $words, $options['block'] !== null, $read);
+        return $this->fetch($names);
     }
 
     /** @param list<string> $names */
-    private function fetchFirst(array $names): ?Message
+    private function fetch(array $names, array $options = []): ?Message
     {
         $keys = array_map(fn ($name) => $this->open($name)->key, $names);
-        $words = ['DQ.MFETCH', count($keys), ...$keys, ...Words::of($this->fetchOptions())];
-        $read = static fn (mixed $reply): array => $reply ? Message::all(...Reply::pair($reply)) : [];
-        return $this->take($keys[0], $words, $this->blockFor !== null, $read);
-    }
-
-    private function take(string $key, array $words, bool $waits, \Closure $read): ?Message
-    {
+        $isOnly = count($keys) === 1;
+        $options += $this->fetchOptions();
+        $words = [...($isOnly ? ['DQ.FETCH'] : ['DQ.MFETCH', count($keys)]), ...$keys, ...Words::of($options)];
+        $read = static fn (mixed $reply): array => match (true) {
+            $isOnly => Message::all($keys[0], $reply),
+            default => $reply ? Message::all(...Reply::pair($reply)) : [],
+        };
         $asked = microtime(true);
-        $message = $this->repeat($key, $words, $waits, $read)[0] ?? null;
+        $message = $this->repeat($keys[0], $words, $options['block'] !== null, $read)[0] ?? null;
         if ($message !== null && Retrying::isLate($asked, $this->lease())) {
             $this->repeat($message->queue, ['DQ.TOUCH', $message->queue, $this->lease(), $message->receipt]);
         }
