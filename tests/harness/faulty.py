@@ -1,5 +1,6 @@
 """A way to a server on which connections are cut at any byte, are refused, or fall silent."""
 
+import re
 import selectors
 import socket
 import threading
@@ -10,9 +11,9 @@ from dataclasses import dataclass
 
 @dataclass
 class Trap:
-    """Waits for a command with one of these words, lets bytes of it or of its reply through, and triggers once."""
+    """Waits for a command that one of these patterns matches, lets bytes of it or of its reply through, and triggers once."""
 
-    words: tuple[bytes, ...]
+    patterns: tuple[bytes, ...]
     is_reply: bool
     """Whether the reply is cut, or the command."""
     bytes: int
@@ -32,6 +33,7 @@ class FaultyProxy:
         self._traps: list[Trap] = []
         self._is_open = threading.Event()
         self._is_open.set()
+        self._refuses = False
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -61,9 +63,18 @@ class FaultyProxy:
         finally:
             self._is_open.set()
 
-    def trap(self, *words: bytes, reply: bool = False, bytes: int = 0, strike: Callable[[], None] | None = None) -> Trap:
-        """The next command with one of these words, or the reply to it, is cut after `bytes`."""
-        trap = Trap(tuple(word.upper() for word in words), reply, bytes, strike, threading.Event())
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """A block during which new connections are cut at once."""
+        self._refuses = True
+        try:
+            yield
+        finally:
+            self._refuses = False
+
+    def trap(self, *patterns: bytes, reply: bool = False, bytes: int = 0, strike: Callable[[], None] | None = None) -> Trap:
+        """The next command that one of these patterns matches, or the reply to it, is cut after `bytes`."""
+        trap = Trap(patterns, reply, bytes, strike, threading.Event())
         with self._lock:
             self._traps.append(trap)
         return trap
@@ -81,6 +92,9 @@ class FaultyProxy:
             except OSError:
                 return
             self._is_open.wait()
+            if self._refuses:
+                client.close()
+                continue
             try:
                 server = socket.create_connection(("127.0.0.1", self._server_port))
             except OSError:
@@ -128,10 +142,9 @@ class FaultyProxy:
             server.close()
 
     def _caught(self, data: bytes) -> Trap | None:
-        upper = data.upper()
         with self._lock:
             for trap in self._traps:
-                if any(word in upper for word in trap.words):
+                if any(re.search(pattern, data, re.IGNORECASE) for pattern in trap.patterns):
                     self._traps.remove(trap)
                     return trap
         return None

@@ -125,6 +125,11 @@ class FaultyWorker(ABC):
     def left(self) -> int:
         return int(self.client.execute_command("DQ.LEN", self.key))
 
+    def lease_until(self) -> int:
+        """Returns when the lease of the message ends that is running."""
+        _, [message] = self.client.execute_command("DQ.LIST", self.key, "running")
+        return int(message[b"lease-until"])
+
     def said(self) -> str:
         """Returns the last lines that the worker and its handler have written."""
         self.output.flush()
@@ -161,10 +166,11 @@ class FaultyWorker(ABC):
     def long(self) -> None:
         self.away(LONG)
 
-    def hide(self, seconds: float) -> None:
-        """The server goes on, but cannot be reached for some time."""
-        with self.proxy.held():
+    def hide(self, seconds: float, now: int) -> None:
+        """The server goes on, but cannot be reached for some time. The manual clock of the queue is `now` afterwards."""
+        with self.proxy.refusing():
             time.sleep(seconds)
+            self.client.execute_command("DQ.TICK", self.key, "TO", now)
 
     def failover(self) -> None:
         """A replica replaces a primary that is lost, at the same address, as with Sentinel behind a proxy."""

@@ -147,9 +147,10 @@ export class Handling {
 
   /** Handles messages that were asked for at that time (`performance.now`). The worker must have room for them. */
   start(messages: readonly Message[], asked: number): void {
-    for (const message of messages) void this.#run(message);
     // If a reply was lost and these are its messages, their leases may end before the next beat.
-    if (messages.length && performance.now() - asked > this.limits.lease / 3) void this.beat();
+    const isLate = performance.now() - asked > this.limits.lease / 3;
+    const renewed = isLate ? Promise.resolve().then(() => this.beat()) : undefined;
+    for (const message of messages) void this.#run(message, renewed);
     this.#wake();
   }
 
@@ -218,10 +219,15 @@ export class Handling {
     return Number(await call(this.server, ['DQ.TOUCH', queue, ...words], queue));
   }
 
-  async #run(message: Message): Promise<void> {
+  /** Handles a message when its lease has been renewed, if that is necessary. */
+  async #run(message: Message, renewed?: Promise<void>): Promise<void> {
     const running: Running = new Running(message, async (text) => (await this.#renew(message.queue, [running], text)) === 1);
     this.#running.set(message, running);
     try {
+      if (renewed) {
+        await renewed;
+        if (this.#over(running)) return;
+      }
       if (this.#mayHaveKilled(message)) await this.#refuseKiller(message);
       const call = new Call(running, this.#caught, this.reports.stray);
       const result = await callFor(call, () => this.handle(message, running));

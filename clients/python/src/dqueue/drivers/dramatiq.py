@@ -190,6 +190,8 @@ class DqConsumer(Consumer):
         self.timeout = max(1, min(waits))
         # Messages that Dramatiq has not taken over. Threads that ack add to them.
         self._fetched: deque[dq.Message] = deque()
+        # Token and time of a fetch whose reply has not come.
+        self._unanswered: tuple[str, float] | None = None
         self._is_closed = False
         self._pauses = pauses()
 
@@ -327,17 +329,18 @@ class DqConsumer(Consumer):
 
     def _take(self, count: int, acks: list[int], **options: Any) -> None:
         """Sends acks and fetches messages for `__next__`."""
-        # With a token, the client's second attempt after a lost reply gets the messages of the first one.
-        asked_at = time.monotonic()
+        # A fetch after a lost reply has the same token, so that it gets the messages of the lost one.
+        token, asked_at = self._unanswered = self._unanswered or (uuid4().hex, time.monotonic())
         messages = self._calling(
             self.queue.fetch,
             count=count,
             lease=self.held.lease,
             consumer=self.held.consumer,
-            token=uuid4().hex,
+            token=token,
             ack=acks,
             **options,
         )
+        self._unanswered = None
         self.held.add(messages)
         self._fetched.extend(messages)
         if messages and may_end_soon(asked_at, self.held.lease):

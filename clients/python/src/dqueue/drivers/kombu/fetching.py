@@ -226,15 +226,15 @@ class FetchingChannel(Older):
         finally:
             self._in_poll = None
             self._flush_brpop_reauth()
-        self._token = None
         if not reply:
+            self._token = None
             raise Empty
         queue = bytes_to_str(reply[0])[len(self.global_keyprefix) :]
+        if may_end_soon(self._asked_at, self.lease) and (receipts := [int(one[1]) for one in reply[1] if int(one[1])]):
+            self.call("DQ.TOUCH", self.key(queue), self.lease, *receipts)
+        self._token = None
         self._queue_cycle.rotate(queue)
         self._deliver(queue, reply[1])
-        if may_end_soon(self._asked_at, self.lease):
-            self._touched_at = 0.0
-            self.connection.cycle.keep_leases()
         return True
 
     def _read(self, read: Callable[[], Any]) -> Any:
