@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import xml.etree.ElementTree as ElementTree
 from importlib.metadata import version
 from pathlib import Path
@@ -59,8 +58,7 @@ def sources(name: str) -> Path:
         WORK.mkdir(parents=True, exist_ok=True)
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
         subprocess.run([*pip, "--no-binary", ":all:", "--dest", WORK, f"{name}=={version(name)}"], check=True)
-        with tarfile.open(WORK / f"{release}.tar.gz") as archive:
-            archive.extractall(WORK, filter="data")
+        subprocess.run(["tar", "-C", WORK, "-xzf", WORK / f"{release}.tar.gz"], check=True)
     return WORK / release
 
 
