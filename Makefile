@@ -185,7 +185,7 @@ release: ## build all of make dist and the images, and set the tags of a release
 bundle: ## only the bundles of `dq server`: tar.gz, wheels and npm packages with Valkey, the module and dq; ARCHES, LIBCS
 	@scripts/bundle.sh
 
-test-reproducible: ## build what make dist builds twice, in different folders, and compare the bytes: a quarter of an hour
+test-reproducible: ## build what make dist builds twice, in different folders, and compare the bytes: an hour or two
 	@scripts/install-tests/reproducible.sh
 
 test-packages: ## install what make dist has made on bare Debian 12 and 13 systems and try it; needs root and debootstrap

@@ -3,8 +3,9 @@
 # depths, in different locales, time zones and umasks, the second with the counts of the first. The files must be the
 # same, byte by byte.
 #
-# ARCHES, LIBCS, BUNDLE and PROFILE are those of scripts/dist.sh; the bundles are built, too, unless BUNDLE=no. Without PROFILE the first build counts. KEEP names a folder that gets
-# the files of the first build.
+# ARCHES, LIBCS, BUNDLE and PROFILE are those of scripts/dist.sh; the bundles are built, too, unless BUNDLE=no. Without
+# PROFILE the first build counts. KEEP names a folder that gets the files of the first build. On two processors a build of
+# everything for one processor takes half an hour to an hour.
 
 set -euo pipefail
 cd "$(dirname "$0")/../.."
