@@ -191,5 +191,5 @@ def test_an_ack_whose_reply_is_lost_is_sent_again(full, q):
     consumer.queue.fetch = lost
     consumer.ack(message)
     assert q.info()["acked"] == 1
-    # The same fetch, so that the message of the lost reply has come, too.
+    # The consumer has repeated the fetch with its token, so it also has the message of the lost reply.
     assert len(consumer.held) == q.len("running") == 1
