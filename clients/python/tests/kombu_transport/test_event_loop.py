@@ -8,6 +8,7 @@ pytest.importorskip("kombu", reason="needs kombu: pip install 'dq-queue[celery]'
 
 from kombu import Connection, Consumer, Queue  # noqa: E402
 from kombu.asynchronous.hub import Hub  # noqa: E402
+from redis.exceptions import ConnectionError, ResponseError  # noqa: E402
 
 from clients.python.tests.kombu_transport.publishing import publish  # noqa: E402
 from clients.python.tests.pacing import Pairs  # noqa: E402
@@ -77,14 +78,26 @@ def test_a_worker_that_lives_on_keeps_its_leases_over_a_lost_connection(looping,
     assert q.len() == 0
 
 
-def test_a_reply_that_was_lost_is_given_again(looping, connection, q):
+@pytest.mark.parametrize("error", [None, ResponseError("MISCONF"), ConnectionError("reset")])
+def test_a_reply_that_was_lost_is_given_again(looping, connection, q, monkeypatch, error):
+    """This is so if it was asked for long ago, and if the server refuses to renew the lease."""
     channel, hub, received = looping
     needs(channel, "TOKEN")
+    if error:
+
+        def refuse(self, name, *words):
+            if name == "DQ.TOUCH":
+                raise error
+            return call(self, name, *words)
+
+        call = type(channel).call
+        monkeypatch.setattr(type(channel), "call", refuse)
     for tick in hub.on_tick:
         tick()
     wait_for(lambda: q.info()["blocked-clients"])
     publish(connection, "y")
     wait_for(lambda: q.len("running") == 2)
+    channel._asked_at = 0.0
     channel.client.connection.disconnect()
     wait_for(lambda: hub.run_once() or len(received) == 2)
     assert received[1].payload == "y" and "redelivered" not in received[1].headers

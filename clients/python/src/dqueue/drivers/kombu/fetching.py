@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from queue import Empty
 from threading import get_ident
 from time import monotonic
@@ -226,13 +227,14 @@ class FetchingChannel(Older):
         finally:
             self._in_poll = None
             self._flush_brpop_reauth()
+        self._token = None
         if not reply:
-            self._token = None
             raise Empty
         queue = bytes_to_str(reply[0])[len(self.global_keyprefix) :]
         if may_end_soon(self._asked_at, self.lease) and (receipts := [int(one[1]) for one in reply[1] if int(one[1])]):
-            self.call("DQ.TOUCH", self.key(queue), self.lease, *receipts)
-        self._token = None
+            # If the server refuses it, the messages are delivered all the same, and the heartbeats try again.
+            with suppress(*self.connection_errors, ResponseError):
+                self.call("DQ.TOUCH", self.key(queue), self.lease, *receipts)
         self._queue_cycle.rotate(queue)
         self._deliver(queue, reply[1])
         return True
