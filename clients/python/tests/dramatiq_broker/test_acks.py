@@ -188,7 +188,13 @@ def test_an_ack_whose_reply_is_lost_is_sent_again(full, q):
         settle(**options)
         raise redis.ConnectionError("reset")
 
+    def refuse(*_):
+        raise redis.ResponseError("NOPERM")
+
     consumer.queue.fetch = lost
+    # The renewal of a lease that was asked for long ago may be refused.
+    consumer.held.lease = 1
+    consumer.queue.touch = refuse
     consumer.ack(message)
     assert q.info()["acked"] == 1
     # The consumer has repeated the fetch with its token, so it also has the message of the lost reply.

@@ -344,7 +344,10 @@ class DqConsumer(Consumer):
         self.held.add(messages)
         self._fetched.extend(messages)
         if messages and may_end_soon(asked_at, self.held.lease):
-            self._calling(self.queue.touch, self.held.lease, *messages)
+            try:
+                self._calling(self.queue.touch, self.held.lease, *messages)
+            except redis.RedisError as error:
+                self.logger.warning("The leases of messages could not be renewed: %s", error)
 
     def _calling(self, call: Any, *args: Any, **options: Any) -> Any:
         """Calls the server. A lost connection becomes the error after which Dramatiq tries again."""

@@ -150,7 +150,10 @@ class DqBroker(AsyncBroker):
                 if delivery is not None:
                     queue, id, receipt, payload = delivery
                     if may_end_soon(asked_at, self.lease):
-                        await self._persist("DQ.TOUCH", queue, self.lease, receipt)
+                        try:
+                            await self._persist("DQ.TOUCH", queue, self.lease, receipt)
+                        except (redis.RedisError, OSError) as error:
+                            logger.warning("the lease of a message of queue %s could not be renewed: %s", queue, error)
                     yield AckableMessage(data=self._payload(id, payload), ack=self._ack(queue, receipt))
                 token, asked_at = uuid.uuid4().hex, time.monotonic()
                 pauses_between = pauses()
