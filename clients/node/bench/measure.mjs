@@ -1,15 +1,18 @@
 /**
- * Measures BullMQ on one backend: `measure.mjs dq|redis url jobs`. Prints one line of JSON.
+ * Measures BullMQ on one backend: `measure.mjs dq|redis url jobs together|apart`. Prints one line of JSON. The last word says
+ * where the processes run (run.sh); lateness and bytes do not depend on it, and are measured apart.
  *
- * Server CPU is that of the server process over adding and working off, for each job.
+ * Server CPU is that of the server process over adding and working off, for each job. A worker runs for hours, so it is
+ * measured after the jobs in which Node compiles it.
  */
 
 import { Queue, Worker } from 'bullmq';
 import { createDqBackend } from 'dq-queue/bullmq';
 import { Redis } from 'ioredis';
 
-const [backend, url, size] = process.argv.slice(2);
+const [backend, url, size, placement] = process.argv.slice(2);
 const jobs = Number(size);
+const warming = jobs / 2;
 const factory = backend === 'dq' ? createDqBackend() : undefined;
 const { hostname: host, port } = new URL(url);
 const connection = { host, port: Number(port), maxRetriesPerRequest: null };
@@ -23,26 +26,38 @@ async function fill(queue, count, opts) {
   for (let at = 0; at < count; at += 1000) await queue.addBulk(Array.from({ length: Math.min(1000, count - at) }, () => ({ name: 'job', data: PAYLOAD, opts })));
 }
 
-/** Jobs a second of one worker, and CPU seconds of the server for each job, adding included. */
+/** Jobs a second of one worker, and CPU microseconds of the server for each job, adding included. */
 async function working(concurrency) {
   await redis.flushall();
   const queue = new Queue('bench', { connection }, factory);
   await queue.waitUntilReady();
-  const before = await cpu();
-  await fill(queue, jobs, { removeOnComplete: true });
+  const count = warming + jobs;
+  const empty = await cpu();
+  await fill(queue, count, { removeOnComplete: true });
+  const filled = await cpu();
   let done = 0;
+  let start;
+  let warm;
   let finish;
   const all = new Promise((resolve) => (finish = resolve));
-  const worker = new Worker('bench', async () => { if (++done === jobs) finish(); }, { connection, concurrency, autorun: false }, factory);
+  const one = async () => {
+    done++;
+    if (done === warming) {
+      start = performance.now();
+      warm = cpu();
+    } else if (done === count) {
+      finish();
+    }
+  };
+  const worker = new Worker('bench', one, { connection, concurrency, autorun: false }, factory);
   await worker.waitUntilReady();
-  const start = performance.now();
   worker.run();
   await all;
   const seconds = (performance.now() - start) / 1000;
+  const used = (await cpu()) - (await warm);
   await worker.close();
-  const used = (await cpu()) - before;
   await queue.close();
-  return { rate: jobs / seconds, cpu: (used * 1e6) / jobs };
+  return { rate: jobs / seconds, cpu: ((filled - empty) / count + used / jobs) * 1e6 };
 }
 
 /** The 99th percentile of lateness in ms, of jobs that fall due over five seconds. */
@@ -81,9 +96,11 @@ async function bytes(count) {
   return used / count;
 }
 
-const result = { backend };
+const result = { backend, placement };
 for (const concurrency of [1, 10, 100]) result[concurrency] = await working(concurrency);
-result.late = await lateness(Math.min(10_000, Math.max(1000, Math.floor(jobs / 1000) * 1000)));
-result.bytes = await bytes(jobs);
+if (placement === 'apart') {
+  result.late = await lateness(Math.min(10_000, Math.max(1000, Math.floor(jobs / 1000) * 1000)));
+  result.bytes = await bytes(jobs);
+}
 console.log(JSON.stringify(result));
 redis.disconnect();

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # Measures BullMQ on dq beside BullMQ on its Redis backend, in one run: the same server program, the same Node, in turn.
+# Servers and worker run together on one processor, and then apart, wherever the system puts them. Apart, each job at
+# concurrency 1 wakes two processors that sleep, which costs more than the job on many virtual machines, and the same with
+# either backend.
 #
-#   clients/node/bench/run.sh [jobs] [rounds] [kills]      by default 20000, 3 and 300
+#   clients/node/bench/run.sh [jobs] [rounds] [kills]      by default 40000, 3 and 300
 #
 # DQ_MODULE: the module.
 
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 
-readonly TARGET=${CARGO_TARGET_DIR:-$PWD/target} JOBS=${1:-20000} ROUNDS=${2:-3} KILLS=${3:-300}
+readonly TARGET=${CARGO_TARGET_DIR:-$PWD/target} JOBS=${1:-40000} ROUNDS=${2:-3} KILLS=${3:-300}
 readonly PLACE=$TARGET/node-client DQ_PORT=${BENCH_PORT:-7991}
 readonly REDIS_PORT=$((DQ_PORT + 1))
 
@@ -23,9 +26,15 @@ redis-server --port "$REDIS_PORT" --save '' --dir "$server" --daemonize yes --pi
 trap 'kill "$(cat "$server/dq")" "$(cat "$server/redis")"; sleep 1; rm -rf "$server"' EXIT
 
 cd "$PLACE"
+apart=$(taskset -cp $$ | sed 's/.*: //')
+together=${apart%%[-,]*}
 for _ in $(seq "$ROUNDS"); do
-    node bench/measure.mjs dq "redis://127.0.0.1:$DQ_PORT" "$JOBS" >>"$server/results"
-    node bench/measure.mjs redis "redis://127.0.0.1:$REDIS_PORT" "$JOBS" >>"$server/results"
+    for placement in together apart; do
+        for pid in dq redis; do taskset -apc "${!placement}" "$(cat "$server/$pid")" >/dev/null; done
+        measured=(taskset -c "${!placement}" node bench/measure.mjs)
+        "${measured[@]}" dq "redis://127.0.0.1:$DQ_PORT" "$JOBS" "$placement" >>"$server/results"
+        "${measured[@]}" redis "redis://127.0.0.1:$REDIS_PORT" "$JOBS" "$placement" >>"$server/results"
+    done
 done
 node bench/kills.mjs "redis://127.0.0.1:$DQ_PORT" "$KILLS" >"$server/kills"
 node bench/table.mjs "$server/results" "$server/kills"

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { CommandError, ConnectionError, isTransient, pauses } from '../errors.js';
+import { CommandError, isTransient, pauses } from '../errors.js';
 import { list, text } from '../replies.js';
 import type { Word } from '../words.js';
 import { type Ahead, MOST_AHEAD, type Taken } from './ahead.js';
@@ -17,6 +17,9 @@ export interface Done {
 
 /** A random part that tells the tokens of this process from those of others that fetch under the same name. */
 const PROCESS = randomUUID();
+
+/** The result of a job that returned nothing. */
+const NOTHING = 'null';
 
 /** The most messages that a command with a token may ask for. */
 const MOST = 1000;
@@ -76,7 +79,7 @@ export class Fetching {
         this.#busy = true;
         void this.#pump();
       }
-    }).finally(() => this.underway--);
+    });
   }
 
   async #pump(): Promise<void> {
@@ -90,9 +93,11 @@ export class Fetching {
       const count = demands.length - 1 + Math.max(...demands.map((demand) => demand.count));
       const taken = await renewed(this.place, takenOf(await this.#send(demands, count), since), this.lease);
       this.ahead.keep(taken.slice(demands.length), count, taken.length);
+      this.underway -= demands.length;
       for (const [at, demand] of demands.entries()) demand.resolve(taken[at]);
     } catch (error) {
       if (demands.length === 1 || !(error instanceof CommandError)) {
+        this.underway -= demands.length;
         for (const demand of demands) demand.reject(error);
         return;
       }
@@ -103,11 +108,11 @@ export class Fetching {
 
   async #send(demands: readonly Demand[], count: number): Promise<unknown> {
     const done = demands.flatMap((demand) => demand.done ?? []);
-    const words: Word[] = ['COUNT', String(count), 'LEASE', String(this.lease), 'CONSUMER', this.consumer, 'TOKEN', newToken()];
-    if (done.length) {
-      words.push('ACK', String(done.length), ...done.map((one) => one.receipt));
-      words.push('RESULTS', String(done.length), ...done.map((one) => one.result));
-    }
+    const words: Word[] = ['LEASE', String(this.lease), 'CONSUMER', this.consumer, 'TOKEN', newToken()];
+    if (count > 1) words.push('COUNT', String(count));
+    if (done.length) words.push('ACK', String(done.length), ...done.map((one) => one.receipt));
+    // A record without a result is that of a job that returned nothing.
+    if (done.some(({ result }) => result !== NOTHING)) words.push('RESULTS', String(done.length), ...done.map((one) => one.result));
     return persist(() => this.place.dq('FETCH', ...words), this.closed);
   }
 }
@@ -126,13 +131,14 @@ export async function renewed(place: Place, taken: Taken[], lease: number): Prom
 
 /** Repeats a command that may be repeated, until it has a reply or the backend is closed. */
 export async function persist<T>(send: () => Promise<T>, closed: () => boolean): Promise<T> {
-  for (const pause of pauses()) {
+  let wait: Generator<number, never> | undefined;
+  for (;;) {
     try {
       return await send();
     } catch (error) {
       if (!isTransient(error) || closed()) throw error;
-      await sleep(pause);
+      wait ??= pauses();
+      await sleep(wait.next().value);
     }
   }
-  throw new ConnectionError('the connection is closed');
 }
