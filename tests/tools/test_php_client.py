@@ -56,7 +56,7 @@ def phpunit(server, *words, **env) -> int:
     return int(found[1] or found[2])
 
 
-@pytest.mark.parametrize("part, tests", [("Client", 226), ("Laravel", 95), ("Symfony", 35), ("Think", 5), ("Hyperf", 8)])
+@pytest.mark.parametrize("part, tests", [("Client", 226), ("Laravel", 97), ("Symfony", 37), ("Think", 5), ("Hyperf", 8)])
 def test_the_package(server, replica_pair, part, tests):
     need_php(part)
     replicated = f"redis://127.0.0.1:{replica_pair.primary.port}"

@@ -29,6 +29,13 @@ final class Retrying
      */
     public static function run(\Closure $command, int|\Closure $patience): mixed
     {
+        $reply = self::outcome($command, $patience);
+        return $reply instanceof Error ? throw $reply : $reply;
+    }
+
+    /** Does what `run` does. Returns the error that `run` would throw. */
+    private static function outcome(\Closure $command, int|\Closure $patience): mixed
+    {
         for ($tries = 0; ; $tries++) {
             $reply = self::attempt($command);
             if (!$reply instanceof Error) {
@@ -38,7 +45,7 @@ final class Retrying
             $pause = self::pause($tries);
             $left = $began + ($patience instanceof \Closure ? $patience() : $patience) / 1000 - microtime(true);
             if (!$reply->isTransient() || $pause > $left) {
-                throw $reply;
+                return $reply;
             }
             usleep((int) ($pause * 1e6));
         }
@@ -61,12 +68,16 @@ final class Retrying
     }
 
     /**
-     * Whether leases (ms) may end soon, where a fetch was first sent at that time (`microtime`): a fetch that is repeated
-     * gives the messages of a lost reply, whose leases began then.
+     * Renews leases (ms) that may end soon, where a fetch was first sent at that time (`microtime`): a fetch that is repeated
+     * gives the messages of a lost reply, whose leases began then. Their handlers run all the same if the server refuses.
+     *
+     * @param int|\Closure(): int $patience as `run` takes it
      */
-    public static function isLate(float $asked, int $lease): bool
+    public static function renewLate(float $asked, int $lease, \Closure $touch, int|\Closure $patience = 0): void
     {
-        return microtime(true) - $asked > $lease / 3000;
+        if (microtime(true) - $asked > $lease / 3000) {
+            self::outcome($touch, $patience);
+        }
     }
 
     /** Returns the seconds to wait after that many tries. They double up to 1 s and are partly random. */

@@ -163,8 +163,8 @@ final class Worker
             }
             usleep((int) (Retrying::pause($tries) * 1e6));
         }
-        if ($this->waiting !== [] && Retrying::isLate($asked, $this->lease)) {
-            Retrying::attempt(fn (): int => $this->queue->touch($this->lease, $this->waiting));
+        if ($this->waiting !== []) {
+            Retrying::renewLate($asked, $this->lease, fn (): int => $this->queue->touch($this->lease, $this->waiting));
         }
         // The leases are renewed until now, because the other messages of their batch may have taken long.
         $this->drop($this->done);

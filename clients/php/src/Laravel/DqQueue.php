@@ -209,7 +209,13 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     {
         $keys = array_map(fn ($name) => $this->open($name)->key, $names);
         $isOnly = count($keys) === 1;
-        $options += $this->fetchOptions();
+        $options += [
+            'lease' => $this->lease(),
+            'block' => $this->block(),
+            'consumer' => gethostname() . ':' . getmypid(),
+            // When the command is repeated, the server delivers the job of a lost reply once more.
+            'token' => bin2hex(random_bytes(8)),
+        ];
         $words = [...($isOnly ? ['DQ.FETCH'] : ['DQ.MFETCH', count($keys)]), ...$keys, ...Words::of($options)];
         $read = static fn (mixed $reply): array => match (true) {
             $isOnly => Message::all($keys[0], $reply),
@@ -217,8 +223,9 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         };
         $asked = microtime(true);
         $message = $this->repeat($keys[0], $words, $options['block'] !== null, $read)[0] ?? null;
-        if ($message !== null && Retrying::isLate($asked, $this->lease())) {
-            $this->repeat($message->queue, ['DQ.TOUCH', $message->queue, $this->lease(), $message->receipt]);
+        if ($message !== null) {
+            $touch = fn (): mixed => $this->client()->call($message->queue, ['DQ.TOUCH', $message->queue, $this->lease(), $message->receipt]);
+            Retrying::renewLate($asked, $this->lease(), $touch, $this->patience(...));
         }
         return $message;
     }
@@ -232,23 +239,17 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
      */
     private function repeat(string $key, array $words, bool $waits = false, ?\Closure $read = null): mixed
     {
-        $patience = fn (): int => $this->isStopping() ? self::LAST_WORDS : self::PATIENCE;
         $command = function () use ($key, $words, $waits, $read): mixed {
             $reply = $this->client()->call($key, $words, $waits);
             return $read === null ? $reply : $read($reply);
         };
-        return Retrying::run($command, $patience);
+        return Retrying::run($command, $this->patience(...));
     }
 
-    private function fetchOptions(): array
+    /** How long errors that may pass are waited out, in ms. */
+    private function patience(): int
     {
-        return [
-            'lease' => $this->lease(),
-            'block' => $this->block(),
-            'consumer' => gethostname() . ':' . getmypid(),
-            // When the command is repeated, the server delivers the job of a lost reply once more.
-            'token' => bin2hex(random_bytes(8)),
-        ];
+        return $this->isStopping() ? self::LAST_WORDS : self::PATIENCE;
     }
 
     /** Returns the length of a lease in ms. */

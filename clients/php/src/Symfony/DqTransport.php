@@ -117,8 +117,9 @@ final class DqTransport implements
             }
             return $reply ? Message::all(...Reply::pair($reply), hasMeta: true) : [];
         });
-        if ($messages !== [] && Retrying::isLate($asked, $this->settings->lease)) {
-            $this->repeat(fn (): int => $this->queue($messages[0]->queue)->touch($this->settings->lease, $messages));
+        if ($messages !== []) {
+            $touch = fn (): int => $this->queue($messages[0]->queue)->touch($this->settings->lease, $messages);
+            Retrying::renewLate($asked, $this->settings->lease, $touch, $this->settings->patience);
         }
         $kept = array_values(array_filter($messages, fn (Message $message): bool => !$this->isGivenUp($message)));
         return count($kept) > 1 ? $this->oneByOne($kept) : array_map($this->received(...), $kept);

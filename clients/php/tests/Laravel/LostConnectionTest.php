@@ -98,6 +98,21 @@ final class LostConnectionTest extends AppTestCase
 
     /** @dataProvider drivers */
     #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
+    public function testAJobWhoseLeaseMayNotBeRenewedIsGivenAllTheSame(string $driver): void
+    {
+        $this->start($driver, ['retry_after' => 1, 'block_for' => 2]);
+        // It comes when so much of a lease has gone by that it would be renewed.
+        Server::redis(4)->rawCommand('DQ.SEND', 'app_dq:default', '{"displayName":"x"}', 'RETRIES', '-1', 'DELAY', '500');
+        Server::redis()->rawCommand('ACL', 'SETUSER', 'default', '-dq.touch');
+        try {
+            $this->assertSame(1, $this->queue->pop()?->attempts());
+        } finally {
+            Server::redis()->rawCommand('ACL', 'SETUSER', 'default', '+@all');
+        }
+    }
+
+    /** @dataProvider drivers */
+    #[\PHPUnit\Framework\Attributes\DataProvider('drivers')]
     public function testAWorkerStopsInTimeWithoutItsServer(string $driver): void
     {
         $this->start($driver);

@@ -20,6 +20,7 @@ use Symfony\Component\Messenger\Exception\TransportException;
 use Symfony\Component\Messenger\Handler\HandlersLocator;
 use Symfony\Component\Messenger\MessageBus;
 use Symfony\Component\Messenger\Middleware\HandleMessageMiddleware;
+use Symfony\Component\Messenger\Stamp\DelayStamp;
 use Symfony\Component\Messenger\Transport\Serialization\PhpSerializer;
 use Symfony\Component\Messenger\Worker;
 
@@ -83,6 +84,19 @@ final class LostConnectionTest extends TestCase
         $transport->send(new Envelope(new Text('a')));
         self::cut();
         $this->assertCount(1, $transport->get());
+    }
+
+    public function testAMessageWhoseLeaseMayNotBeRenewedIsGivenAllTheSame(): void
+    {
+        $transport = self::transport('q?block=2000&redeliver_timeout=1');
+        // It comes when so much of a lease has gone by that it would be renewed.
+        $transport->send(new Envelope(new Text('a'), [new DelayStamp(500)]));
+        Server::redis()->rawCommand('ACL', 'SETUSER', 'default', '-dq.touch');
+        try {
+            $this->assertCount(1, $transport->get());
+        } finally {
+            Server::redis()->rawCommand('ACL', 'SETUSER', 'default', '+@all');
+        }
     }
 
     public function testAConnectionThatIsCutWhileGetWaitsIsMadeAnew(): void
