@@ -120,6 +120,25 @@ def test_a_retry_does_not_wait_for_the_first_delay_again(run, q):
     run(test)
 
 
+def test_a_task_whose_lease_may_not_be_renewed_runs_all_the_same(run, q, caplog):
+    done = []
+
+    async def test(broker):
+        add = task_of(broker, done)
+        # The queue's clock does not move, so the lease does not end, but the worker takes it for almost over.
+        broker.lease = 1
+        await add.kiq(7)
+        q.client.execute_command("ACL", "SETUSER", "default", "-dq.touch")
+        try:
+            await work(broker, lambda: done == [7])
+        finally:
+            q.client.execute_command("ACL", "SETUSER", "default", "+@all")
+
+    run(test)
+    assert q.info()["acked"] == 1
+    assert "could not be renewed" in caplog.text
+
+
 def test_queues_can_be_chosen(run):
     done = []
 
