@@ -133,7 +133,11 @@ final class PhpRedisClient implements PipelineClient
     public static function withNulls(mixed $reply): mixed
     {
         if (is_array($reply)) {
-            return array_map(self::withNulls(...), $reply);
+            foreach ($reply as &$one) {
+                if ($one === false || is_array($one)) {
+                    $one = self::withNulls($one);
+                }
+            }
         }
         return $reply === false ? null : $reply;
     }

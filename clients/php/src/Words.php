@@ -53,7 +53,10 @@ final class Words
                 is_array($value) => array_values($value),
                 default => [$value],
             };
-            array_push($words, strtoupper($plain), ...array_map(self::word(...), $values));
+            $words[] = strtoupper($plain);
+            foreach ($values as $one) {
+                $words[] = self::word($one);
+            }
         }
         return $words;
     }

@@ -175,39 +175,42 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
             $names = $this->round;
             $this->round = [];
         }
-        $message = $this->next($names);
+        $client = $this->client();
+        $keys = [];
+        foreach ($names as $one) {
+            $keys[$client->prefixed($this->getQueue($one))] = $one;
+        }
+        $message = $this->next(array_keys($keys));
         if ($message === null) {
             $this->empty = array_slice($names, 1);
             return null;
         }
         $this->keep($message);
-        $keys = array_combine(array_map(fn ($name) => $this->open($name)->key, $names), $names);
-        $givenUp = $this->lostWorkers->verdict(new \Dq\Queue($this->client(), $message->queue), $message);
+        $givenUp = $this->lostWorkers->verdict(new \Dq\Queue($client, $message->queue), $message);
         return new DqJob($this->container, $this, $message, $this->connectionName, $keys[$message->queue], $givenUp);
     }
 
-    /** @param list<string> $names */
-    private function next(array $names): ?Message
+    /** @param list<string> $keys */
+    private function next(array $keys): ?Message
     {
-        $isOnly = count($names) === 1;
-        $finished = $this->acks->forFetchFrom($this->open($names[0])->key);
+        $isOnly = count($keys) === 1;
+        $finished = $this->acks->forFetchFrom($keys[0]);
         if ($finished !== null) {
             // If there are several queues, the first one is asked alone. Only if it is empty, the worker waits for all
             // of them together.
-            $message = $this->fetch([$names[0]], ['ack' => [$finished]] + ($isOnly ? [] : ['block' => null]));
+            $message = $this->fetch([$keys[0]], ['ack' => [$finished]] + ($isOnly ? [] : ['block' => null]));
             $this->acks->done();
             if ($message !== null || $isOnly) {
                 return $message;
             }
         }
         $this->acks->flush();
-        return $this->fetch($names);
+        return $this->fetch($keys);
     }
 
-    /** @param list<string> $names */
-    private function fetch(array $names, array $options = []): ?Message
+    /** @param list<string> $keys */
+    private function fetch(array $keys, array $options = []): ?Message
     {
-        $keys = array_map(fn ($name) => $this->open($name)->key, $names);
         $isOnly = count($keys) === 1;
         $options += [
             'lease' => $this->lease(),
