@@ -253,9 +253,9 @@ for (const [library, connect] of Object.entries(LIBRARIES)) {
     worker.on('warning', () => warnings++);
     await working(worker, async () => {
       for (const command of ['DQ.FETCH', 'DQ.ACK']) {
+        const lost = proxy.lost;
         proxy.lose(command);
         await seen.send('x');
-        const lost = proxy.lost;
         await until(async () => (await seen.len()) === 0 && (command === 'DQ.ACK' || proxy.lost > lost));
       }
       // All connections are lost for a while.
