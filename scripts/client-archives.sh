@@ -23,9 +23,11 @@ mkdir -p "$DIST"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The tools write into the folder that they pack, so they get a copy.
+# The tools write into the folder that they pack, so they get a copy. They pack the modes of its files, which depend on the
+# umask of the checkout.
 say "packing the clients, version $VERSION"
 cp -r clients "$work/clients"
+chmod -R u=rwX,go=rX "$work/clients"
 find "$work" \( -name __pycache__ -o -name '*.egg-info' -o -name build -o -name node_modules -o -name dist \) -prune -exec rm -rf {} +
 
 "$VENV/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$DIST" "$work/clients/python"
