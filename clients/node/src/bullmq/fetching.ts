@@ -24,6 +24,9 @@ const NOTHING = 'null';
 /** The most messages that a command with a token may ask for. */
 const MOST = 1000;
 
+/** The real timer, from before a test replaces it. */
+const { setImmediate: soon } = globalThis;
+
 let commands = 0;
 
 /** Names one command. Repeated, it gets the same messages. */
@@ -60,6 +63,8 @@ export class Fetching {
     readonly place: Place,
     readonly ahead: Ahead,
     readonly closed: () => boolean,
+    /** Whether other jobs run here. They often end in the same turn of the event loop, and then share a command. */
+    readonly others: () => boolean,
   ) {}
 
   /** The calls that have no reply yet. */
@@ -77,7 +82,8 @@ export class Fetching {
       this.#demands.push({ done, count, resolve, reject });
       if (!this.#busy) {
         this.#busy = true;
-        void this.#pump();
+        if (this.others()) soon(() => void this.#pump());
+        else void this.#pump();
       }
     });
   }
