@@ -7,6 +7,7 @@ import { CommandError, isTransient, pauses } from '../errors.js';
 import { list, text } from '../replies.js';
 import type { Word } from '../words.js';
 import { type Ahead, MOST_AHEAD, type Taken } from './ahead.js';
+import { Awake } from './awake.js';
 import type { Place } from './place.js';
 
 /** A message that is done, and its result. */
@@ -58,6 +59,7 @@ export function takenOf(reply: unknown, since: number): Taken[] {
 export class Fetching {
   #demands: Demand[] = [];
   #busy = false;
+  readonly #awake = new Awake();
 
   constructor(
     readonly place: Place,
@@ -119,7 +121,9 @@ export class Fetching {
     if (done.length) words.push('ACK', String(done.length), ...done.map((one) => one.receipt));
     // A record without a result is that of a job that returned nothing.
     if (done.some(({ result }) => result !== NOTHING)) words.push('RESULTS', String(done.length), ...done.map((one) => one.result));
-    return persist(() => this.place.dq('FETCH', ...words), this.closed);
+    const reply = persist(() => this.place.dq('FETCH', ...words), this.closed);
+    // While a job runs, its own work may keep the process awake.
+    return this.others() ? reply : this.#awake.until(reply);
   }
 }
 
