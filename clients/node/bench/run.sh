@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Measures BullMQ on dq beside BullMQ on its Redis backend, in one run: the same server program, the same Node, in turn.
-# Servers and worker run together on one processor, and then apart, wherever the system puts them. Apart, each job at
-# concurrency 1 wakes two processors that sleep, which costs more than the job on many virtual machines, and the same with
-# either backend.
+# Servers and worker run together on one processor, as in a small container, and then apart, wherever the system puts them.
+# Apart, each job at concurrency 1 may wake processors that sleep, which costs more than the job on many virtual machines.
 #
 #   clients/node/bench/run.sh [jobs] [rounds] [kills]      by default 40000, 3 and 300
 #
