@@ -9,9 +9,26 @@ import { until, url } from './setup.mjs';
 
 const jobs = (count) => Array.from({ length: count }, (_, data) => ({ name: 'a', data }));
 
+const fetchesAt = async (redis) => Number(/cmdstat_dq\.fetch:calls=(\d+)/i.exec(await redis.info('commandstats'))[1]);
+
+bull('jobs that end together share the command that acks them and takes the next', async ({ queue, worker }) => {
+  const redis = new Redis(url);
+  const gates = [];
+  await queue.addBulk(jobs(20));
+  worker(() => new Promise((resolve) => gates.push(resolve)), { concurrency: 10 });
+  await until(() => gates.length === 10);
+  const before = await fetchesAt(redis);
+  for (const open of gates.slice()) open();
+  await until(() => gates.length === 20);
+  const used = (await fetchesAt(redis)) - before;
+  for (const open of gates) open();
+  redis.disconnect();
+  assert.equal(used, 1);
+});
+
 bull('a burst that comes to an idle worker is taken with a few commands', async ({ queue, worker }) => {
   const redis = new Redis(url);
-  const fetches = async () => Number(/cmdstat_dq\.fetch:calls=(\d+)/i.exec(await redis.info('commandstats'))[1]);
+  const fetches = () => fetchesAt(redis);
   const running = [];
   let go;
   const gate = new Promise((resolve) => (go = resolve));
