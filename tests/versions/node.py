@@ -18,7 +18,7 @@ BUILT = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "node-client"
 COMMON = {"rxjs": "7.8.2", "@types/node": "20.19.43", "typescript": "5.4.5"}
 # The oldest versions that package.json allows, those in between, and the newest of each line.
 SETS = [
-    {"ioredis": "5.3.0", "redis": "4.6.0", "nestjs": "9.0.0", "reflect-metadata": "0.1.13", "bullmq": "6.1.0"},
+    {"ioredis": "5.3.1", "redis": "4.6.0", "nestjs": "9.0.0", "reflect-metadata": "0.1.13", "bullmq": "6.1.0"},
     {"ioredis": "5", "redis": "4", "nestjs": "10", "reflect-metadata": "0.2.2"},
     {"ioredis": "5.8.0", "redis": "5.0.0", "nestjs": "11", "reflect-metadata": "0.2.2", "bullmq": "6.2.0", "@nestjs/bullmq": "11.0.5"},
     {"ioredis": "5", "redis": "5.9.0", "nestjs": "11", "reflect-metadata": "0.2.2"},

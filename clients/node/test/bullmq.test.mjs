@@ -339,15 +339,19 @@ test('a connection that is cut does not stop a worker, and each job is done', as
   const worker = new Worker(name, async ({ id }) => void done.set(id, (done.get(id) ?? 0) + 1), { connection: to, concurrency: 3 }, factory);
   worker.on('error', () => {});
   const loss = setInterval(() => proxy.cut(), 200);
-  for (let n = 0; n < 200; n++) await queue.add('a', n);
-  proxy.lose('DQ.FETCH', 5);
-  await until(async () => (await queue.getCompletedCount()) === 200);
-  clearInterval(loss);
+  try {
+    for (let n = 0; n < 200; n++) await queue.add('a', n);
+    proxy.lose('DQ.FETCH', 5);
+    proxy.refuse();
+    await until(async () => (await queue.getCompletedCount()) === 200);
+  } finally {
+    clearInterval(loss);
+    await worker.close();
+    await queue.close();
+    proxy.close();
+  }
   assert.equal(done.size, 200);
   assert.ok([...done.values()].every((times) => times === 1));
-  await worker.close();
-  await queue.close();
-  proxy.close();
 });
 
 for (const [library, connect] of Object.entries(LIBRARIES)) {

@@ -120,11 +120,13 @@ export async function working(worker, during) {
   }
 }
 
-/** A TCP proxy that drops connections before the reply to a command has come through. */
+/** A TCP proxy that drops connections, before a command or before its reply has come through. */
 export class Proxy {
   #server;
   #word = '';
   #times = 0;
+  #isReply = true;
+  #refused = 0;
   #sockets = new Set();
   #silent = false;
   lost = 0;
@@ -135,6 +137,7 @@ export class Proxy {
     proxy.#server = net.createServer((near) => {
       const far = net.connect(Number(port), hostname);
       let losing = false;
+      let isNew = true;
       const end = () => {
         if (proxy.#silent) return;
         near.destroy();
@@ -144,11 +147,21 @@ export class Proxy {
         if (proxy.#times > 0 && data.includes(proxy.#word)) {
           proxy.#times--;
           losing = true;
+          if (!proxy.#isReply) {
+            proxy.lost++;
+            return end();
+          }
         }
         if (!proxy.#silent) far.write(data);
       });
       far.on('data', (data) => {
         if (proxy.#silent) return;
+        if (isNew && proxy.#refused > 0) {
+          proxy.#refused--;
+          if (losing) proxy.lost++;
+          return end();
+        }
+        isNew = false;
         if (!losing) return near.write(data);
         proxy.lost++;
         end();
@@ -170,6 +183,18 @@ export class Proxy {
   lose(word, times = 1) {
     this.#word = word;
     this.#times = times;
+    this.#isReply = true;
+  }
+
+  /** The next command with this word does not come to the server. */
+  drop(word) {
+    this.lose(word);
+    this.#isReply = false;
+  }
+
+  /** The next new connection breaks before the first reply, while the client greets the server. */
+  refuse() {
+    this.#refused = 1;
   }
 
   /** Breaks all connections. */

@@ -276,6 +276,8 @@ for (const [library, connect] of Object.entries(LIBRARIES)) {
     const client = await connect(proxy.url);
     const queue = new Queue(client, newName());
     proxy.lose('DQ.SEND', 2);
+    // The connection after that is lost, too, in its handshake.
+    proxy.refuse();
     const id = await queue.send('x');
     assert.equal(proxy.lost, 2);
     assert.deepEqual([await queue.len(), (await queue.get(id)).state], [1, 'ready']);
