@@ -2,10 +2,12 @@
 
 import assert from 'node:assert/strict';
 
+import { Worker } from 'bullmq';
+import { createDqBackend } from 'dq-queue/bullmq';
 import { Redis } from 'ioredis';
 
 import { bull } from './bull.mjs';
-import { until, url } from './setup.mjs';
+import { LIBRARIES, Proxy, close, until, url } from './setup.mjs';
 
 const jobs = (count) => Array.from({ length: count }, (_, data) => ({ name: 'a', data }));
 
@@ -78,6 +80,27 @@ bull('what was taken for calls that do not come is given back', async ({ queue, 
   assert.deepEqual(done, [[1, 1, 0], [2, 1, 0]]);
   await job.moveToCompleted('x', 'by-hand:1', false);
   assert.equal(await queue.getCompletedCount(), 3);
+});
+
+bull('a connection that is lost keeps no job from being given back', async ({ queue, worker }) => {
+  const proxy = await Proxy.start();
+  // ioredis would repeat the command itself.
+  const client = await LIBRARIES['node-redis, RESP3'](proxy.url);
+  const byHand = new Worker(queue.name, null, { connection: {}, concurrency: 2 }, createDqBackend({ connection: client }));
+  byHand.on('error', () => {});
+  try {
+    await queue.addBulk(jobs(2));
+    proxy.drop('DQ.NACK');
+    await byHand.getNextJob('by-hand:1');
+    await until(() => proxy.lost === 1);
+    const done = [];
+    worker(async ({ data }) => void done.push(data));
+    await until(() => done.length === 1);
+  } finally {
+    await byHand.close(true);
+    await close(client);
+    proxy.close();
+  }
 });
 
 bull('the end of a burst is told once', async ({ queue, worker, events }) => {

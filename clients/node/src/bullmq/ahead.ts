@@ -1,5 +1,6 @@
 /** Messages that a worker has taken ahead of its calls. */
 
+import { persist } from './persist.js';
 import type { Place } from './place.js';
 
 /** The real timers, from before a test replaces them. */
@@ -33,7 +34,10 @@ export class Ahead {
   #timer: NodeJS.Timeout | undefined;
   #dry = false;
 
-  constructor(readonly place: Place) {}
+  constructor(
+    readonly place: Place,
+    readonly closed: () => boolean,
+  ) {}
 
   get size(): number {
     return this.#taken.length;
@@ -65,6 +69,6 @@ export class Ahead {
   /** Gives back the messages that no call has asked for. No attempt is counted. */
   async giveBack(): Promise<void> {
     const left = this.#taken.splice(0).map(({ receipt }) => receipt);
-    if (left.length) await this.place.dq('NACK', ...left, 'SILENT').catch(() => {});
+    if (left.length) await persist(() => this.place.dq('NACK', ...left, 'SILENT'), this.closed).catch(() => {});
   }
 }

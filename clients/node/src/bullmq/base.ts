@@ -74,7 +74,7 @@ export class Base extends EventEmitter {
     this.making = new Making(place);
     this.leases = new Leases(place);
     this.waiting = new Waiting(place, this.clientName(options.name ? `:w:${options.name}` : ''));
-    const fetching = new Fetching(place, new Ahead(place), closed, () => this.leases.count > 0);
+    const fetching = new Fetching(place, new Ahead(place, closed), closed, () => this.leases.count > 0);
     this.working = new Working(place, this.making, this.leases, fetching, this.waiting, new Late(place), options, use.concurrency);
     this.adding = new Adding(place, this.making, new Numbers(place));
     this.changing = new Changing(place, this.making, this.leases, () => this.working.lease);

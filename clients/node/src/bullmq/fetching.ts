@@ -1,13 +1,13 @@
 /** Takes messages for the calls of a worker, and acks finished ones with the same commands. */
 
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 
-import { CommandError, isTransient, pauses } from '../errors.js';
+import { CommandError } from '../errors.js';
 import { list, text } from '../replies.js';
 import type { Word } from '../words.js';
 import { type Ahead, MOST_AHEAD, type Taken } from './ahead.js';
 import { Awake } from './awake.js';
+import { persist } from './persist.js';
 import type { Place } from './place.js';
 
 /** A message that is done, and its result. */
@@ -137,18 +137,4 @@ export async function renewed(place: Place, taken: Taken[], lease: number): Prom
     return taken;
   }
   return taken.map((one) => ({ ...one, since }));
-}
-
-/** Repeats a command that may be repeated, until it has a reply or the backend is closed. */
-export async function persist<T>(send: () => Promise<T>, closed: () => boolean): Promise<T> {
-  let wait: Generator<number, never> | undefined;
-  for (;;) {
-    try {
-      return await send();
-    } catch (error) {
-      if (!isTransient(error) || closed()) throw error;
-      wait ??= pauses();
-      await sleep(wait.next().value);
-    }
-  }
 }

@@ -5,11 +5,12 @@ import type { JobJson, MinimalJob, WorkerOptions } from 'bullmq';
 import type { Word } from '../words.js';
 import { MISSING, NOT_IN_STATE, NO_LOCK, failure } from './failure.js';
 import { MOST_AHEAD, type Taken } from './ahead.js';
-import { type Fetching, persist } from './fetching.js';
+import type { Fetching } from './fetching.js';
 import { type Gathered, errorOf, exactly, gathered, jobOf, jobSeen, noteOf, payloadOf, seen, sendWords, stored, written } from './job.js';
 import { type Lease, type Leases, consumer, consumerOf, isNumbered } from './leases.js';
 import type { Late } from './late.js';
 import { type Keep, type Making, counted, deadKept, keepsNothing } from './making.js';
+import { persist } from './persist.js';
 import type { Place } from './place.js';
 import type { Waiting } from './waiting.js';
 
@@ -141,8 +142,8 @@ export class Working {
 
   /** Gives back the jobs that were taken for calls that do not come. */
   async close(): Promise<void> {
-    await this.fetching.ahead.giveBack();
     this.#closed = true;
+    await this.fetching.ahead.giveBack();
   }
 
   async complete(job: MinimalJob, value: unknown, keep: Keep, token: string, next: boolean): Promise<{ result: Next | undefined; finishedOn: number }> {
