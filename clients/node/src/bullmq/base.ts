@@ -5,6 +5,7 @@ import { EventEmitter } from 'node:events';
 import type { IQueueBackend, QueueBaseOptions, WorkerOptions } from 'bullmq';
 
 import type { RedisClient } from '../adapter.js';
+import { isTransient } from '../errors.js';
 import { Adding } from './adding.js';
 import { Ahead } from './ahead.js';
 import { Changing } from './changing.js';
@@ -16,6 +17,7 @@ import { Leases } from './leases.js';
 import { Looking } from './looking.js';
 import { Making } from './making.js';
 import { Numbers } from './numbers.js';
+import { persist } from './persist.js';
 import type { Place } from './place.js';
 import { Removing } from './removing.js';
 import { Schedulers } from './schedulers.js';
@@ -102,11 +104,21 @@ export class Base extends EventEmitter {
   // ---- the connection
 
   waitUntilReady(): Promise<void> {
-    this.#ready ??= this.#connect().catch((error: unknown) => {
+    this.#ready ??= this.#connected().catch((error: unknown) => {
       this.#ready = undefined;
       throw error;
     });
     return this.#ready;
+  }
+
+  /** A worker begins only once: BullMQ does not start one again that could not. So it outlives a loss, and tells it. */
+  #connected(): Promise<void> {
+    const telling = () =>
+      this.#connect().catch((error: Error) => {
+        if (isTransient(error)) this.#failed(error);
+        throw error;
+      });
+    return this.use.working ? persist(telling, () => this.closing !== undefined) : this.#connect();
   }
 
   async #connect(): Promise<void> {

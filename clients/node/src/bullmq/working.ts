@@ -62,7 +62,20 @@ export class Working {
 
   /** Sets the options of the queue that the worker's options contain. */
   #begin(): Promise<void> {
-    return (this.#ready ??= this.making.make().then(() => this.making.work(this.options)));
+    return (this.#ready ??= this.#sure(() => this.making.make().then(() => this.making.work(this.options))).catch((error: unknown) => {
+      this.#ready = undefined;
+      throw error;
+    }));
+  }
+
+  /** Repeats what may be done twice until it is done: BullMQ would take an error for that of the job, or take no job for a while. */
+  #sure<T>(send: () => Promise<T>): Promise<T> {
+    return persist(send, () => this.closed);
+  }
+
+  /** Tells an event. The job stays what it is if the event cannot be told. */
+  async #tell(event: string, ...fields: Word[]): Promise<void> {
+    if (this.making.tells) await this.#sure(() => this.making.publish(event, ...fields)).catch(() => {});
   }
 
   async take(token: string, name?: string): Promise<Next> {
@@ -99,7 +112,7 @@ export class Working {
     let more = gathered(first, null);
     let job: JobJson;
     if (taken.attempt > 1) {
-      const all = seen(await persist(() => this.place.dq('GET', taken.id), () => this.closed));
+      const all = seen(await this.#sure(() => this.place.dq('GET', taken.id)));
       if (all) more = gathered(first, all.note);
       job = all ? jobSeen(all) : jobOf(taken.id, first, more);
       if (all && all.timeouts > 0) {
@@ -149,11 +162,11 @@ export class Working {
   async complete(job: MinimalJob, value: unknown, keep: Keep, token: string, next: boolean): Promise<{ result: Next | undefined; finishedOn: number }> {
     const id = job.id!;
     const lease = await this.leases.of(id, token, 'moveToFinished');
-    await this.late.check(id);
+    await this.#sure(() => this.late.check(id));
     const result = JSON.stringify(value) ?? 'null';
     const finishedOn = Date.now();
-    if (keep !== undefined && keep !== false && job.parentKey) await this.late.keep(id, job.parentKey, result);
-    if (keep !== undefined) await this.making.alter(counted('RETAINCOUNT', keep));
+    if (keep !== undefined && keep !== false && job.parentKey) await this.#sure(() => this.late.keep(id, job.parentKey!, result));
+    if (keep !== undefined) await this.#sure(() => this.making.alter(counted('RETAINCOUNT', keep)));
     // Behind the end of a lease another worker may have the job. Only then it must be known whether the ack came in time.
     if (next && !this.fetching.ahead.size && lease.until - MARGIN > finishedOn) {
       this.leases.drop(id);
@@ -168,14 +181,14 @@ export class Working {
 
   /** A job that leaves no record cannot be asked for its result, so this method tells it. */
   async #completed(id: string, result: string, keep: Keep): Promise<void> {
-    if (keepsNothing(keep ?? this.options.removeOnComplete)) await this.making.publish('completed', 'jobId', id, 'returnvalue', result, 'prev', 'active');
+    if (keepsNothing(keep ?? this.options.removeOnComplete)) await this.#tell('completed', 'jobId', id, 'returnvalue', result, 'prev', 'active');
   }
 
   async #after(taken: Taken | undefined, token: string): Promise<Next> {
     if (taken) return this.#given(taken, token);
     if (this.leases.count > 0 || this.#drained) return NONE;
     this.#drained = true;
-    await this.making.publish('drained');
+    await this.#tell('drained');
     return NONE;
   }
 
@@ -183,12 +196,12 @@ export class Working {
     const lease = await this.leases.of(id, token, 'moveToFinished');
     const finishedOn = Date.now();
     const kept = keep ?? this.options.removeOnFail;
-    await this.making.alter(deadKept(keep));
+    await this.#sure(() => this.making.alter(deadKept(keep)));
     const why = errorOf(reason);
     const nack: Word[] = ['NACK', lease.receipt, 'FATAL', 'ERROR', why, ...this.#note(lease, fields)];
     if (keepsNothing(kept)) {
       await this.#settle(id, 'moveToFinished', nack, [['DQ.FIND', this.place.key, 'dead', 'ID', exactly(id), 'REV', 'COUNT', '10', 'DO', 'PURGE']]);
-      await this.making.publish('failed', 'jobId', id, 'failedReason', why, 'prev', 'active');
+      await this.#tell('failed', 'jobId', id, 'failedReason', why, 'prev', 'active');
     } else {
       await this.#settle(id, 'moveToFinished', nack);
     }
@@ -249,7 +262,7 @@ export class Working {
         lost = true;
         throw error;
       });
-    const done = await persist(noticing, () => this.closed);
+    const done = await this.#sure(noticing);
     if (Number(done) === 0 && !lost) await this.#lost(id, command);
     this.leases.drop(id);
   }
@@ -292,7 +305,7 @@ export class Working {
     const waits = await this.late.wait(id, lease.receipt, child);
     if (!waits) return false;
     this.leases.drop(id);
-    await this.making.publish('waiting-children', 'jobId', id, 'prev', 'active');
+    await this.#tell('waiting-children', 'jobId', id, 'prev', 'active');
     return true;
   }
 
