@@ -1,8 +1,8 @@
-/** Workers of BullMQ on dq whose client repeats nothing, and which lose any one command. */
+/** Workers and QueueEvents of BullMQ on dq whose client repeats nothing, and which lose any one command. */
 
 import assert from 'node:assert/strict';
 
-import { FlowProducer, Worker } from 'bullmq';
+import { FlowProducer, QueueEvents, Worker } from 'bullmq';
 import { createDqBackend } from 'dq-queue/bullmq';
 
 import { bull, connection } from './bull.mjs';
@@ -54,4 +54,28 @@ for (const [how, what] of Object.entries({ drop: 'is lost', lose: 'has its reply
       }
     });
   }
+}
+
+for (const word of ['DQ.CREATE', 'DQ.ALTER', 'DQ.GET', 'XREVRANGE', 'XREAD', 'SETNAME']) {
+  bull(`QueueEvents go on where ${word} is lost`, async ({ queue, worker }) => {
+    const proxy = await Proxy.start();
+    const client = await LIBRARIES['node-redis, RESP3'](proxy.url);
+    proxy.drop(word);
+    const told = new QueueEvents(queue.name, { connection: {} }, createDqBackend({ connection: client }));
+    told.on('error', () => {});
+    const ids = new Set();
+    told.on('completed', ({ jobId }) => ids.add(jobId));
+    worker(async () => {});
+    try {
+      await until(async () => {
+        await queue.add('a', {});
+        return ids.size > 0;
+      });
+      assert.equal(proxy.lost, 1);
+    } finally {
+      await told.close();
+      await close(client);
+      proxy.close();
+    }
+  });
 }
