@@ -120,17 +120,18 @@ func listOf(n int, value interface{}) []interface{} {
 
 // fields reads a map, which is a flat array under RESP2.
 func fields(value interface{}) map[string]interface{} {
-	result := map[string]interface{}{}
+	var result map[string]interface{}
 	switch v := value.(type) {
-	case nil:
 	case map[string]interface{}:
 		return v
 	case map[interface{}]interface{}:
+		result = make(map[string]interface{}, len(v))
 		for name, one := range v {
 			result[text(name)] = one
 		}
 	default:
 		flat := list(value)
+		result = make(map[string]interface{}, len(flat)/2)
 		for i := 0; i+1 < len(flat); i += 2 {
 			result[text(flat[i])] = flat[i+1]
 		}

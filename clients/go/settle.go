@@ -12,10 +12,18 @@ var errEnded = errors.New("the handler has ended its goroutine (runtime.Goexit) 
 
 // handle runs the handler, and settles the message.
 //
-// However the handler ends, that is settled by a deferred function: runtime.Goexit runs nothing else any more.
+// A deferred function settles it, however the handler ends: runtime.Goexit runs nothing else any more. It calls little
+// else, because a stack that outgrows its first 2 KiB costs 2 us a message.
 func (r *run) handle(ctx context.Context, m *Message) {
 	r.Observe(Begun, m)
 	err := errEnded
+	defer func() { r.ended(ctx, m, err) }()
+	err = r.call(ctx, m)
+}
+
+// call runs the handler, and returns a panic as an error.
+func (r *run) call(ctx context.Context, m *Message) (err error) {
+	err = errEnded // A recovered panic(nil) leaves it so.
 	defer func() {
 		if caught := recover(); caught != nil {
 			r.Logf("dq: %s: panic: %v\n%s", m.ID, caught, debug.Stack())
@@ -25,15 +33,13 @@ func (r *run) handle(ctx context.Context, m *Message) {
 				err = fmt.Errorf("panic: %v", caught)
 			}
 		}
-		r.ended(ctx, m, err)
 	}()
 	if r.mayHaveKilled(m) {
-		if err = r.refuseKiller(m); err != nil {
-			return
+		if err := r.refuseKiller(m); err != nil {
+			return err
 		}
-		err = errEnded
 	}
-	err = r.Handler(ctx, m)
+	return r.Handler(ctx, m)
 }
 
 // mayHaveKilled tells whether a message may have killed more workers than it may. Where RETRIES is a limit, the server
