@@ -9,15 +9,15 @@ final class Context
 {
     private ?int $cost = null;
 
-    /** @param \Closure(string): bool $note */
-    public function __construct(private \Closure $note)
+    /** @param int $lease ms by which `note` extends the lease of the message */
+    public function __construct(private Queue $queue, private Message $message, private int $lease)
     {
     }
 
     /** Keeps a text with the message for its next attempt, and extends its lease. Returns false if the lease was lost. */
     public function note(string $text): bool
     {
-        return ($this->note)($text);
+        return $this->queue->touch($this->lease, $this->message, ['note' => $text]) === 1;
     }
 
     /** Sets the real cost of the message for its limits. It is acked with that, but not if a Follow is returned. */

@@ -4,6 +4,12 @@ declare(strict_types=1);
 
 namespace Dq;
 
+use function array_key_exists;
+use function count;
+use function is_array;
+use function is_int;
+use function is_string;
+
 /** One delivery of a message. */
 final class Message
 {
@@ -45,10 +51,14 @@ final class Message
      */
     public static function read(string $key, mixed $element, bool $hasMeta = false): self
     {
-        [$id, $receipt, $attempt, $payload, $meta] = (is_array($element) ? $element : []) + [null, null, null, null, null];
+        if (!is_array($element) || count($element) < ($hasMeta ? 5 : 4)) {
+            throw self::cut();
+        }
+        [$id, $receipt, $attempt, $payload] = $element;
         if (!is_string($id) || !is_int($receipt) || !is_int($attempt) || !is_string($payload)) {
             throw self::cut();
         }
+        $meta = $element[4] ?? null;
         $meta = Reply::record(is_array($meta) ? $meta : []);
         if ($hasMeta && !array_key_exists('after', $meta)) {
             throw self::cut();

@@ -4,6 +4,10 @@ declare(strict_types=1);
 
 namespace Dq;
 
+use function count;
+use function in_array;
+use function is_array;
+
 /** The extension phpredis. Raw commands take neither its key prefix nor its serializer. */
 final class PhpRedisClient implements PipelineClient
 {
@@ -21,7 +25,12 @@ final class PhpRedisClient implements PipelineClient
 
     public function call(string $key, array $words, bool $waits = false): mixed
     {
-        return Signals::hold(fn (): mixed => $this->run($key, $words, $waits));
+        $isHeld = Signals::hold();
+        try {
+            return $this->run($key, $words, $waits);
+        } finally {
+            Signals::release($isHeld);
+        }
     }
 
     private function run(string $key, array $words, bool $waits): mixed
@@ -32,8 +41,8 @@ final class PhpRedisClient implements PipelineClient
         }
         // phpredis itself connects again if the connection is lost while it reads, and waits on the new connection for
         // the reply of the old one.
-        $retries = $waits && $this->redis instanceof \Redis ? $this->redis->getOption(\Redis::OPT_MAX_RETRIES) : null;
-        if ($retries !== null) {
+        $retries = $waits && $this->redis instanceof \Redis ? $this->redis->getOption(\Redis::OPT_MAX_RETRIES) : 0;
+        if ($retries > 0) {
             $this->redis->setOption(\Redis::OPT_MAX_RETRIES, 0);
         }
         try {
@@ -48,7 +57,7 @@ final class PhpRedisClient implements PipelineClient
             }
             throw new ConnectionError($text, 0, $thrown);
         } finally {
-            if ($retries !== null) {
+            if ($retries > 0) {
                 $this->redis->setOption(\Redis::OPT_MAX_RETRIES, $retries);
             }
         }
@@ -68,7 +77,12 @@ final class PhpRedisClient implements PipelineClient
         if ($this->redis instanceof \RedisCluster) {
             throw new \InvalidArgumentException('phpredis has no pipeline for a cluster');
         }
-        return Signals::hold(fn (): array => $this->runPipeline($commands));
+        $isHeld = Signals::hold();
+        try {
+            return $this->runPipeline($commands);
+        } finally {
+            Signals::release($isHeld);
+        }
     }
 
     /** @param list<list<string|int>> $commands two: phpredis tells only the last error of a pipeline */

@@ -21,12 +21,12 @@ final class PredisClient implements PipelineClient
 
     public function call(string $key, array $words, bool $waits = false): mixed
     {
-        return Signals::hold(fn (): mixed => self::undisturbed(fn (): mixed => $this->run($words)));
+        return self::undisturbed(fn (): mixed => $this->run($words));
     }
 
     public function pipeline(string $key, array $commands): array
     {
-        return Signals::hold(fn (): array => self::undisturbed(fn (): array => $this->runPipeline($commands)));
+        return self::undisturbed(fn (): array => $this->runPipeline($commands));
     }
 
     /** @param list<list<string|int>> $commands */
@@ -54,9 +54,9 @@ final class PredisClient implements PipelineClient
     }
 
     /**
-     * Keeps PHP's warnings about a broken connection from an application's error handler. One that throws (Laravel's
-     * does) would end the command where Predis is about to make an exception of it, and leave the dead connection in
-     * place.
+     * Runs a command while signals are held, and keeps PHP's warnings about a broken connection from an application's
+     * error handler. One that throws (Laravel's does) would end the command where Predis is about to make an exception of
+     * it, and leave the dead connection in place.
      */
     private static function undisturbed(\Closure $command): mixed
     {
@@ -64,10 +64,12 @@ final class PredisClient implements PipelineClient
             $isOfAStream = preg_match('/^(fwrite|fread|fgets|stream_\w+)\(\)/', $text) === 1;
             return $isOfAStream ? true : ($others === null ? false : $others($level, $text, ...$rest));
         });
+        $isHeld = Signals::hold();
         try {
             return $command();
         } finally {
             restore_error_handler();
+            Signals::release($isHeld);
         }
     }
 

@@ -4,6 +4,10 @@ declare(strict_types=1);
 
 namespace Dq;
 
+use function count;
+use function is_array;
+use function is_string;
+
 /** Replies under RESP2, where a map is a flat list of names and values. */
 final class Reply
 {
@@ -32,7 +36,7 @@ final class Reply
             return $flat;
         }
         $map = [];
-        for ($n = 0; $n + 1 < count($flat); $n += 2) {
+        for ($n = 0, $end = count($flat) - 1; $n < $end; $n += 2) {
             $map[$flat[$n]] = $flat[$n + 1];
         }
         return $map;

@@ -58,13 +58,14 @@ final class Retrying
      */
     public static function attempt(\Closure $command): mixed
     {
-        return Signals::hold(static function () use ($command): mixed {
-            try {
-                return $command();
-            } catch (Error $error) {
-                return $error;
-            }
-        });
+        $isHeld = Signals::hold();
+        try {
+            return $command();
+        } catch (Error $error) {
+            return $error;
+        } finally {
+            Signals::release($isHeld);
+        }
     }
 
     /**

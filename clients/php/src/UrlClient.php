@@ -38,22 +38,27 @@ final class UrlClient implements PipelineClient
 
     public function call(string $key, array $words, bool $waits = false): mixed
     {
-        return $this->connected(fn (): mixed => $this->open()->call($key, $words, $waits));
+        $isHeld = Signals::hold();
+        try {
+            return $this->open()->call($key, $words, $waits);
+        } catch (ConnectionError $lost) {
+            $this->client = null;
+            throw $lost;
+        } finally {
+            Signals::release($isHeld);
+        }
     }
 
     public function pipeline(string $key, array $commands): array
     {
-        return $this->connected(fn (): array => $this->open()->pipeline($key, $commands));
-    }
-
-    /** Runs something on the connection, which is made anew after it was lost. */
-    private function connected(\Closure $run): mixed
-    {
+        $isHeld = Signals::hold();
         try {
-            return Signals::hold($run);
+            return $this->open()->pipeline($key, $commands);
         } catch (ConnectionError $lost) {
             $this->client = null;
             throw $lost;
+        } finally {
+            Signals::release($isHeld);
         }
     }
 

@@ -4,6 +4,12 @@ declare(strict_types=1);
 
 namespace Dq;
 
+use function count;
+use function in_array;
+use function is_array;
+use function is_int;
+use function is_string;
+
 /**
  * Options of a command as its words.
  *
@@ -25,7 +31,7 @@ namespace Dq;
  */
 final class Words
 {
-    private const COUNTED = ['ack', 'results', 'ids', 'limits'];
+    private const COUNTED = ['ACK', 'RESULTS', 'IDS', 'LIMITS'];
 
     /**
      * @param array<string, mixed> $options
@@ -38,8 +44,8 @@ final class Words
             if ($value === null || $value === false || $value === []) {
                 continue;
             }
-            $plain = strtolower(str_replace('_', '', $name));
-            if ($plain === 'rates') {
+            $option = strtoupper(str_replace('_', '', $name));
+            if ($option === 'RATES') {
                 foreach ($value as $rate) {
                     array_push($words, ...self::of(['rate' => $rate]));
                 }
@@ -47,13 +53,13 @@ final class Words
             }
             $values = match (true) {
                 $value === true => [],
-                $plain === 'headers' => self::headers($value),
-                $plain === 'park' => ['FOR', $value],
-                in_array($plain, self::COUNTED, true) => [count($value), ...array_values($value)],
+                $option === 'HEADERS' => self::headers($value),
+                $option === 'PARK' => ['FOR', $value],
+                in_array($option, self::COUNTED, true) => [count($value), ...array_values($value)],
                 is_array($value) => array_values($value),
                 default => [$value],
             };
-            $words[] = strtoupper($plain);
+            $words[] = $option;
             foreach ($values as $one) {
                 $words[] = self::word($one);
             }

@@ -10,8 +10,8 @@ namespace Dq;
  * Each round trip fetches the next messages and acks the ones before. A handler that returns is done, and what it returns
  * is kept as the result of the message: a text as it is, anything else as JSON. A handler that throws has failed: the
  * server counts the failure and decides by RETRIES and BACKOFF what comes next (see `Retry`, `Reject`, `Snooze` and `Park`).
- * So has one that ends its process, by `exit` or a fatal error. With `Follow` it also sends messages. A message may be delivered twice, if the worker dies after its work and
- * before its ack: make handlers idempotent.
+ * So has one that ends its process, by `exit` or a fatal error. With `Follow` it also sends messages. A message may be
+ * delivered twice, if the worker dies after its work and before its ack: make handlers idempotent.
  *
  * On SIGTERM, SIGINT and `stop` the worker finishes the message that it is handling, for which that has `grace` ms, gives the
  * others back as if they had not been delivered, and returns from `run`. Lost connections are made anew, for as long as it takes.
@@ -152,8 +152,9 @@ final class Worker
             $this->limit($last ? self::LAST_WORDS / 1000 : $this->block / 1000 + self::SLACK);
             // An ack that is repeated after a lost reply is stale the second time, and changes nothing. The token
             // makes the server give the messages of the lost reply once more.
-            $now = ['block' => $last ? null : $this->block, 'ack' => $this->done];
-            $reply = Retrying::attempt(fn (): array => $this->queue->fetch($options + $now));
+            $options['block'] = $last ? null : $this->block;
+            $options['ack'] = $this->done;
+            $reply = Retrying::attempt(fn (): array => $this->queue->fetch($options));
             if (!$reply instanceof Error) {
                 $this->waiting = $reply;
                 break;
@@ -205,7 +206,7 @@ final class Worker
     /** Returns whether the message is to be acked. */
     private function handle(Message $message): bool
     {
-        $context = new Context(fn (string $text): bool => $this->queue->touch($this->lease, $message, ['note' => $text]) === 1);
+        $context = new Context($this->queue, $message, $this->lease);
         try {
             if (($message->meta['retries-left'] ?? null) === -1) {
                 $this->refuseKiller($message);
