@@ -17,13 +17,15 @@ class AsyncHandlers(Handlers[Handler]):
 
     def _inside(self, function: Handler) -> Handler:
         async def handle(message: Message) -> Outcome:
-            async with AsyncExitStack() as stack:
-                stack.enter_context(handling(message))
-                for one in self.middleware:
-                    await enter(stack, one.handle(message))
-                return await function(message)
-            # A middleware has swallowed the error.
-            return None
+            with handling(message):
+                if not self.middleware:
+                    return await function(message)
+                async with AsyncExitStack() as stack:
+                    for one in self.middleware:
+                        await enter(stack, one.handle(message))
+                    return await function(message)
+                # A middleware has swallowed the error.
+                return None
 
         return handle
 
