@@ -9,12 +9,22 @@ import type { Word } from './words.js';
 /** Milliseconds after which a reply that should have come no longer counts as coming. */
 const PATIENCE = 10_000;
 
+/** Milliseconds from one look at the connection to the next. A timer for each command would cost 4 us of each. */
+const WATCHING = 1_000;
+
 /** A connection of one's own. It does not mend itself: after a lost connection, make another one. */
 export class Connection {
   #broken = false;
   #lost: (error: Error) => void = () => {};
+  /** The point of `performance.now()` at which a silent server is given up. */
+  #deadline = Infinity;
+  readonly #watching: NodeJS.Timeout;
 
-  private constructor(private readonly link: Link) {}
+  private constructor(private readonly link: Link) {
+    this.#watching = setInterval(() => {
+      if (performance.now() > this.#deadline) this.close();
+    }, WATCHING).unref();
+  }
 
   /**
    * Connects to a node. Throws ConnectionError, also when `cut` is aborted. A server that accepts connections and stays
@@ -41,8 +51,11 @@ export class Connection {
     return !this.#broken;
   }
 
-  /** Sends a command that waits up to `block` ms at the server. A server that stays silent for longer is given up. */
-  async call(words: readonly Word[], block = 0): Promise<unknown> {
+  /**
+   * Sends a command that waits up to `block` ms at the server. A server that stays silent for longer is given up. There
+   * may be one call at a time.
+   */
+  call(words: readonly Word[], block = 0): Promise<unknown> {
     return this.#answered(block, () => this.link.send(words));
   }
 
@@ -61,7 +74,7 @@ export class Connection {
   }
 
   async #answered<T>(block: number, ask: () => Promise<T>): Promise<T> {
-    const timer = setTimeout(() => this.close(), block + PATIENCE);
+    this.#deadline = performance.now() + block + PATIENCE;
     try {
       // A library may need seconds to fail the commands of a connection that is closed while the server is silent.
       return await new Promise<T>((resolve, reject) => {
@@ -73,13 +86,14 @@ export class Connection {
       if (known.name === 'ConnectionError') this.close();
       throw known;
     } finally {
-      clearTimeout(timer);
+      this.#deadline = Infinity;
     }
   }
 
   close(): void {
     if (this.#broken) return;
     this.#broken = true;
+    clearInterval(this.#watching);
     this.link.close();
     this.#lost(new ConnectionError('the connection is closed'));
   }

@@ -87,7 +87,7 @@ export async function fetchFromQueue(queue: string, crew: Crew): Promise<void> {
     while (!crew.stopping.aborted) {
       await handling.waitForRoom();
       // Handlers that end in the same turn of the event loop are acked together, and replaced together.
-      await turn();
+      if (handling.running) await turn();
       if (crew.stopping.aborted) break;
       const count = Math.min(handling.room, MOST);
       const done = refused ? [] : settling.take();
