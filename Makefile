@@ -87,7 +87,7 @@ test-go: ## clients/go with the race detector, go vet, and its examples
 	@scripts/setup.sh build server tests optional && scripts/build.sh
 	@.venv/bin/python -m pytest -q $(PYTEST_FLAGS) tests/tools/test_go_client.py
 
-test-versions: ## the clients and drivers on the versions of their libraries that people have: VERSIONS_FLAGS=--help
+test-versions: ## the clients and drivers on the versions of their libraries that people have: VERSIONS_FLAGS=--help; PHP needs root and debootstrap
 	@scripts/setup.sh optional && BUILD=--checked scripts/python.sh tests.versions $(VERSIONS_FLAGS)
 
 test-faults: ## workers of every driver under every fault, at each moment of their work: a quarter of an hour
