@@ -12,17 +12,22 @@ const PATIENCE = 10_000;
 /** Milliseconds from one look at the connection to the next. A timer for each command would cost 4 us of each. */
 const WATCHING = 1_000;
 
+/** A command whose reply has not come: until when (`performance.now`) a silent server may give it, and what fails it. */
+interface Call {
+  readonly deadline: number;
+  lost(error: Error): void;
+}
+
 /** A connection of one's own. It does not mend itself: after a lost connection, make another one. */
 export class Connection {
   #broken = false;
-  #lost: (error: Error) => void = () => {};
-  /** The point of `performance.now()` at which a silent server is given up. */
-  #deadline = Infinity;
+  readonly #calls = new Set<Call>();
   readonly #watching: NodeJS.Timeout;
 
   private constructor(private readonly link: Link) {
     this.#watching = setInterval(() => {
-      if (performance.now() > this.#deadline) this.close();
+      const now = performance.now();
+      if ([...this.#calls].some(({ deadline }) => now > deadline)) this.close();
     }, WATCHING).unref();
   }
 
@@ -51,10 +56,7 @@ export class Connection {
     return !this.#broken;
   }
 
-  /**
-   * Sends a command that waits up to `block` ms at the server. A server that stays silent for longer is given up. There
-   * may be one call at a time.
-   */
+  /** Sends a command that waits up to `block` ms at the server. A server that stays silent for longer is given up. */
   call(words: readonly Word[], block = 0): Promise<unknown> {
     return this.#answered(block, () => this.link.send(words));
   }
@@ -74,11 +76,12 @@ export class Connection {
   }
 
   async #answered<T>(block: number, ask: () => Promise<T>): Promise<T> {
-    this.#deadline = performance.now() + block + PATIENCE;
+    const one: Call = { deadline: performance.now() + block + PATIENCE, lost: () => {} };
+    this.#calls.add(one);
     try {
       // A library may need seconds to fail the commands of a connection that is closed while the server is silent.
       return await new Promise<T>((resolve, reject) => {
-        this.#lost = reject;
+        one.lost = reject;
         ask().then(resolve, reject);
       });
     } catch (error) {
@@ -86,7 +89,7 @@ export class Connection {
       if (known.name === 'ConnectionError') this.close();
       throw known;
     } finally {
-      this.#deadline = Infinity;
+      this.#calls.delete(one);
     }
   }
 
@@ -95,7 +98,7 @@ export class Connection {
     this.#broken = true;
     clearInterval(this.#watching);
     this.link.close();
-    this.#lost(new ConnectionError('the connection is closed'));
+    for (const { lost } of this.#calls) lost(new ConnectionError('the connection is closed'));
   }
 }
 
