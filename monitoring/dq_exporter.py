@@ -92,6 +92,9 @@ def server_metrics(page: Page, info: dict, **at) -> None:
         raise redis.ResponseError("the server has no dq module")
     build = {name: info.get(f"dq_{name}", "unknown") for name in ("version", "revision")}
     page.gauge("dq_build_info", "Always 1; the labels say which module runs", 1, **at, **build)
+    unapplied = info["dq_unapplied_entries"]
+    page.counter("dq_unapplied_entries_total", "Log entries that could not be applied since start", unapplied, **at)
+    page.counter("dq_internal_errors_total", "Internal errors since start", info["dq_internal_errors"], **at)
     page.gauge("dq_queues", "Queues", info["dq_queues"], **at)
     for state in STATES:
         page.gauge("dq_messages", "Messages of all queues by state", info[f"dq_{state}"], **at, state=state)

@@ -5,7 +5,7 @@
 //! nothing. A panic in the middle of a change is a bug, which is logged. The server goes on,
 //! because the other queues are not affected.
 
-use super::log::warn;
+use super::faults::internal_error;
 use super::{raw, Context};
 use std::panic::{self, AssertUnwindSafe};
 
@@ -29,10 +29,10 @@ pub(super) unsafe fn contain_command(
     }
 }
 
-/// Writes the location and text of every panic to the server's log instead of to standard error,
+/// Counts every panic, and writes its location and text to the server's log instead of to standard error,
 /// which is closed in a server that runs as a daemon.
 pub(super) fn log_panics() {
     panic::set_hook(Box::new(|info| {
-        warn(&format!("internal error: {info}"));
+        internal_error(&info.to_string());
     }));
 }

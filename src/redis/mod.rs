@@ -51,6 +51,7 @@ mod entry;
 pub mod event_loop;
 pub mod events;
 mod facts;
+pub mod faults;
 mod followers;
 mod guard;
 pub mod info;

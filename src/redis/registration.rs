@@ -2,7 +2,8 @@
 
 use super::advice::advice;
 use super::docs::{describe, key_flags};
-use super::guard::contain_command;
+use super::faults::entry_unapplied;
+use super::guard::{contain, contain_command};
 use super::log::c_text;
 use super::spec::{Access, CommandSpec, Keys};
 use super::{raw, Args};
@@ -55,7 +56,7 @@ unsafe extern "C" fn entry<const ROW: usize>(
         if !matches!(spec.keys, Keys::First | Keys::None)
             && api!(RedisModule_IsKeysPositionRequest(ctx)) != 0
         {
-            report_keys(ctx, spec, args);
+            contain((), || report_keys(ctx, spec, args));
             return raw::REDISMODULE_OK as c_int;
         }
         contain_command(ctx, |context| {
@@ -65,6 +66,13 @@ unsafe extern "C" fn entry<const ROW: usize>(
                 calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             }
             if let Err(failure) = (spec.handler)(context, args) {
+                if context.is_replay() {
+                    let key = args.get(1).unwrap_or_default();
+                    entry_unapplied(key, spec.name, failure.0.trim_start_matches("ERR "));
+                    // An error would not undo the change of the primary, and can end the server
+                    // (propagation-error-behavior).
+                    return context.reply().status(c"OK");
+                }
                 let advice = advice(spec, &failure.0);
                 context.reply().error(&(failure.0 + advice.as_str()));
             }

@@ -148,10 +148,6 @@ unsafe extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
 unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
     contain(ptr::null_mut(), || {
         let version = u32::try_from(version).unwrap_or(u32::MAX);
-        if version > Queue::VERSION {
-            refuse(io, "it was written by a newer version of the module");
-            return ptr::null_mut();
-        }
         let mut ended = false;
         let mut next = || {
             if ended {

@@ -1,7 +1,7 @@
 //! `INFO dq`: statistics over all queues of the server.
 
 use crate::redis::info::InfoWriter;
-use crate::redis::{calls, OwnedName};
+use crate::redis::{calls, faults, OwnedName};
 use dq_queue::message::state::State;
 use dq_queue::stats::Lateness;
 use dq_queue::Queue;
@@ -65,6 +65,8 @@ pub fn write(info: &mut InfoWriter<'_>) {
     if info.section(c"module") {
         info.text("version", VERSION);
         info.text("revision", REVISION);
+        info.count("unapplied_entries", faults::unapplied_entries());
+        info.count("internal_errors", faults::internal_errors());
     }
     if info.section(c"queues") {
         let sums = summed.get_or_insert_with(|| Sums::of_all(info));

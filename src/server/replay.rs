@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 
-use crate::redis::{warn, Args, CommandResult, Context, Name};
+use crate::redis::{faults, Args, CommandResult, Context, Name};
 use dq_queue::codec::log_entry::{Chunk, LogEntry};
 use dq_queue::codec::restore::Restoring;
 use dq_queue::codec::verbatim;
@@ -62,7 +62,7 @@ fn replay_all(ctx: &mut Context, entries: &[(Name<'_>, &[u8])]) -> CommandResult
             // An error reply to the primary would not undo its change. The log must show that
             // this server differs from it.
             if must_obey {
-                warn(&format!("a log entry could not be applied: {why}"));
+                faults::entry_unapplied(key.bytes(), verb_of(bytes), &why);
             } else {
                 failed.get_or_insert(why);
             }
@@ -96,19 +96,27 @@ fn check_bytes(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Repeats the running command, which was replicated verbatim. It always replies OK, and logs a
-/// warning if the command cannot be repeated.
+/// The verb of a log entry. That of an entry that cannot be read is the command that brought it.
+fn verb_of(bytes: &[u8]) -> &'static str {
+    match Chunk::of(bytes) {
+        Ok(None) => LogEntry::decode(bytes).map_or("DQ.OP", |entry| entry.op.verb()),
+        _ => "DQ.OP",
+    }
+}
+
+/// Repeats the running command, which was replicated verbatim. It always replies OK. A command
+/// that cannot be repeated is counted and logged.
 pub fn command(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) -> CommandResult {
-    let entry = {
-        let opened = ctx.open_read(key)?;
-        opened.get().map(|queue| verbatim::log_entry(queue, op))
+    let entry = match ctx.open_read(key) {
+        Ok(opened) => match opened.get() {
+            Some(queue) => Ok(verbatim::log_entry(queue, op)),
+            None => Err(NO_QUEUE.to_owned()),
+        },
+        Err(_) => Err(WRONG_TYPE.to_owned()),
     };
-    let replayed = match entry {
-        Some(entry) => replay(ctx, key, &entry, &mut false),
-        None => Err(NO_QUEUE.to_owned()),
-    };
+    let replayed = entry.and_then(|entry| replay(ctx, key, &entry, &mut false));
     if let Err(why) = replayed {
-        warn(&format!("a command could not be repeated: {why}"));
+        faults::entry_unapplied(key.bytes(), op.verb(), &why);
     }
     ctx.reply().status(c"OK");
     Ok(())

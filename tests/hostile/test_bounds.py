@@ -132,7 +132,7 @@ def test_a_log_with_an_entry_of_any_number_of_steps_is_loaded(make_server):
         file.write(b"*3\r\n$5\r\nDQ.OP\r\n$1\r\nq\r\n$%d\r\n%s\r\n" % (len(entry), entry))
     server.start()
     assert Queue(server.client(), "q").len() == 100_000
-    assert "a log entry could not be applied: only 100000 of" in server.log()
+    assert "a log entry could not be applied: DQ.TICK 'q': only 100000 of" in server.log()
 
 
 def test_an_operation_of_several_entries_with_a_bad_one_does_nothing(replica_pair):

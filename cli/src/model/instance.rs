@@ -79,6 +79,17 @@ impl Instance {
         if is("loading", "1") {
             warn("the server is loading its data".to_owned());
         }
+        if let Some(entries) = self.number("dq_unapplied_entries").filter(|n| *n > 0) {
+            warn(format!(
+                "log entries that could not be applied since the start: {entries}, so queues may \
+                 differ from those of the primary: see the log of the server"
+            ));
+        }
+        if let Some(errors) = self.number("dq_internal_errors").filter(|n| *n > 0) {
+            warn(format!(
+                "internal errors of the module since the start: {errors}: see the log of the server"
+            ));
+        }
         if is("aof_last_write_status", "err") || is("rdb_last_bgsave_status", "err") {
             warn("the last save has failed: see the log of the server".to_owned());
         }
@@ -217,6 +228,14 @@ mod tests {
             ("min_slaves_good_slaves:0", "too few replicas"),
             ("role:slave", "this is a replica"),
             ("loading:1", "loading"),
+            (
+                "dq_unapplied_entries:1",
+                "log entries that could not be applied since the start: 1,",
+            ),
+            (
+                "dq_internal_errors:2",
+                "internal errors of the module since the start: 2:",
+            ),
         ] {
             let found = instance(text).warnings();
             assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");

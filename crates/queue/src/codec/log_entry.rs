@@ -271,7 +271,7 @@ fn kind(reader: &mut Reader) -> Result<(u8, u8), Invalid> {
     let (kind, form) = (tag & KIND_MASK, tag >> KIND_BITS);
     ensure(
         form == PLAIN || (WITH_MORE..=WITH_MORE + HIGH_KIND).contains(&form) && kind != SNAPSHOT,
-        "the log entry has another version than 1",
+        "it was written by a newer version of the module",
     )?;
     Ok(match form > HIGH_KIND {
         true => (kind + (1 << KIND_BITS), form - HIGH_KIND),

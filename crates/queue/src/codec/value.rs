@@ -3,7 +3,7 @@
 
 use super::log_entry::Chunk;
 use super::snapshot::read::Decoder;
-use super::snapshot::{encode, LARGE, SAVED, VERSION};
+use super::snapshot::{encode, LARGE, LAST_BEFORE_FIRST, SAVED, VERSION};
 use super::wire::put_number;
 use crate::Queue;
 
@@ -25,9 +25,11 @@ impl Queue {
     /// The input may come from anyone: every count is checked.
     pub fn load(version: u32, next: &mut dyn FnMut() -> Option<Vec<u8>>) -> Result<Queue, String> {
         if version != VERSION {
-            return Err(format!(
-                "the encoding has version {version}, but must have {VERSION}"
-            ));
+            let writer = match version {
+                0..=LAST_BEFORE_FIRST => "an older version of the module, from before 0.1.0",
+                _ => "a newer version of the module",
+            };
+            return Err(format!("it was written by {writer}"));
         }
         let mut decoder = Decoder::new();
         while let Some(block) = next() {

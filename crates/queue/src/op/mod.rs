@@ -12,6 +12,7 @@ mod nack;
 mod outcome;
 mod send;
 mod times;
+mod verb;
 
 use std::borrow::Cow;
 

@@ -37,6 +37,10 @@ pub use write::encode;
 /// The version of the encoding. A later one reads this one, too.
 pub const VERSION: u32 = 1;
 
+/// The last of the versions of builds before the first release, which began again with 1. So the
+/// version after [`VERSION`] is the one after this.
+pub const LAST_BEFORE_FIRST: u32 = 6;
+
 /// The size of the blocks of a saved queue, in bytes. The server compresses
 /// each block by itself. Where payloads do not compress, a small block takes
 /// less time because there are fewer positions to compare.

@@ -137,11 +137,10 @@ fn snapshots_stay_byte_equal() {
 
 #[test]
 fn snapshots_of_unknown_versions_are_refused() {
-    for version in [0, Queue::VERSION + 1] {
+    for (version, age) in [(0, "older"), (2, "older"), (6, "older"), (7, "newer")] {
         let mut block = Some(bytes(SNAPSHOT));
         let refused = Queue::load(version, &mut || block.take()).unwrap_err();
-        let expected = format!("the encoding has version {version}, but must have 1");
-        assert_eq!(refused, expected);
+        assert!(refused.contains(age), "{version}: {refused}");
     }
 }
 
