@@ -5,10 +5,11 @@ use super::options::{
 };
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Name};
-use crate::server::commit::{self, change};
+use crate::server::commit::{self, change, event_stream};
 use crate::server::{clock, errors};
 use dq_queue::args::{self, Words};
 use dq_queue::family::slot_of_key;
+use dq_queue::quote::quote;
 use dq_queue::settings::Changes;
 use dq_queue::{Error, Op};
 
@@ -94,8 +95,9 @@ pub fn other_keys(words: &[&[u8]]) -> Vec<usize> {
 
 /// Checks the other keys that the options of a queue name.
 ///
-/// Errors: a key is that of the queue itself, or in another slot of the cluster.
-pub fn check_keys(ctx: &Context, key: Name<'_>, changes: &Changes) -> CommandResult {
+/// Errors: a key is that of the queue itself, or in another slot of the cluster, or EVENTS names a
+/// stream of another program.
+pub fn check_keys(ctx: &mut Context, key: Name<'_>, changes: &Changes) -> CommandResult {
     let dead_to = changes.dead_to.iter().flatten();
     let dead_to = dead_to.map(|to| ("DEADTO", &*to.key));
     let events = changes.events.iter().flatten();
@@ -109,6 +111,14 @@ pub fn check_keys(ctx: &Context, key: Name<'_>, changes: &Changes) -> CommandRes
             );
         }
     }
+    let events = changes.events.iter().flatten();
+    for stream in events.filter(|stream| event_stream::is_of_others(ctx, stream)) {
+        return Err(format!(
+            "ERR EVENTS must name a stream of events: the newest entry of {} is none of a queue",
+            quote(stream)
+        )
+        .into());
+    }
     Ok(())
 }
 
@@ -116,7 +126,10 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
     let new = args::create::create(Words::new(&words))?;
-    check_keys(ctx, key, &new.changes)?;
+    // What NX leaves as it is needs no check: others may have written to the stream since.
+    if !(new.if_missing && ctx.holds_queue(key)) {
+        check_keys(ctx, key, &new.changes)?;
+    }
     change(ctx, key, |slot| {
         if let (ctx, Some(_)) = slot.split() {
             if !new.if_missing {

@@ -207,6 +207,76 @@ def test_ids_grow_whatever_is_in_the_stream(q, r, stream):
     assert r.xlen(stream) == 2
 
 
+@pytest.mark.parametrize("last", [True, False], ids=["there", "deleted"])
+def test_a_stream_that_has_given_its_greatest_id_stops_the_events_and_says_so(q, r, stream, last):
+    greatest = f"{2**64 - 1}-{2**64 - 1}"
+    r.xadd(stream, {"mine": "1"}, id=greatest)
+    if not last:
+        r.xdel(stream, greatest)
+    q.send("x", "ID", "a")
+    assert r.xlen(stream) == last
+    assert b"greatest id" in q.info()["events-error"]
+    assert b"greatest id" in as_map(q.do("EXPLAIN", "a"))["why"]
+    r.delete(stream)
+    assert q.info()["events-error"] is None
+    q.send("y", "ID", "b")
+    assert events(r, stream) == [("sent", "b"), ("ready", "b")]
+
+
+def test_a_stream_of_another_program_is_refused(r, key, stream):
+    r.xadd(stream, {"event": "login", "id": "u1"})
+    r.xadd(stream, {"order": "7"})
+    new = Manual(r, key + b"2")
+    before = new.digest()
+    for fails in (lambda: Queue(r, key).fails("CREATE", "EVENTS", stream), lambda: new.fails("ALTER", "EVENTS", stream)):
+        assert "EVENTS must name a stream of events" in fails() and stream.decode() in fails()
+    assert (new.digest(), r.exists(key), r.xlen(stream)) == (before, 0, 2)
+    r.xtrim(stream, maxlen=0)
+    Queue(r, key).do("CREATE", "EVENTS", stream)
+
+
+def test_a_queue_that_is_there_may_be_created_with_nx_though_others_have_written(r, key, stream):
+    Manual(r, key, "EVENTS", stream).send("x")
+    r.xadd(stream, {"mine": "1"})
+    assert Queue(r, key).do("CREATE", "NX", "EVENTS", stream) is None
+
+
+def test_the_stream_of_another_queue_is_taken(q, r, key, stream):
+    q.send("x")
+    Manual(r, key + b"2", "EVENTS", stream).send("y")
+    assert len(entries(r, stream)) == 4
+
+
+def test_entries_of_others_are_never_trimmed(q, r, stream):
+    q.do("ALTER", "EVENTSLEN", 4)
+    q.do("MSEND", 5, *range(5))
+    assert r.xlen(stream) == 4
+    mine = r.xadd(stream, {"event": "sent", "mine": "1"})
+    for n in range(10):
+        q.send("x", "ID", n)
+        assert r.xlen(stream) == 4 + 1 + 2 * (n + 1)
+    r.execute_command("DEBUG", "RELOAD")
+    q.send("x")
+    assert r.xlen(stream) == 27
+    assert q.info()["events-error"] is None
+    r.xdel(stream, mine)
+    q.send("x")
+    assert r.xlen(stream) == 4
+
+
+def test_a_stream_that_others_have_put_in_its_place_is_kept(q, r, stream):
+    q.do("ALTER", "EVENTSLEN", 2)
+    q.send("x")
+    q.send("x")
+    r.delete(stream)
+    for n in range(1, 11):
+        r.xadd(stream, {"mine": n}, id=f"{n}-0")
+    q.send("x")
+    q.send("x")
+    assert r.xlen(stream) == 14
+    assert [fields[b"mine"] for _, fields in r.xrange(stream, count=10)] == [b"%d" % n for n in range(1, 11)]
+
+
 def test_a_queue_at_time_0_has_entries(r, key, stream):
     q = Manual(r, key, "EVENTS", stream)
     q.send("x")

@@ -40,6 +40,23 @@ pub enum Kind {
 }
 
 impl Kind {
+    const ALL: [Kind; 14] = [
+        Kind::Sent,
+        Kind::Ready,
+        Kind::Delivered,
+        Kind::Acked,
+        Kind::Nacked,
+        Kind::Timeout,
+        Kind::Dead,
+        Kind::Cancelled,
+        Kind::Released,
+        Kind::Noted,
+        Kind::Replaced,
+        Kind::Redriven,
+        Kind::Rescheduled,
+        Kind::Purged,
+    ];
+
     /// The name of the event in the stream.
     pub fn name(self) -> &'static str {
         match self {
@@ -69,6 +86,20 @@ impl Kind {
     }
 }
 
+/// Whether an entry of a stream that begins with these fields and values is a transition.
+pub fn is_transition(fields: &[(&[u8], &[u8])]) -> bool {
+    let [(b"event", kind), rest @ ..] = fields else {
+        return false;
+    };
+    let is_kind = Kind::ALL.iter().any(|one| one.name().as_bytes() == *kind);
+    let rest = match rest {
+        [(b"id", _), rest @ ..] => rest,
+        _ => rest,
+    };
+    let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    is_kind && matches!(rest, [(b"at", at), ..] if is_number(at))
+}
+
 /// One transition of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {
@@ -90,4 +121,24 @@ pub struct Transition {
     pub reason: Option<Reason>,
     /// The time from then to its due time, in ms, if it is not due at once.
     pub delay: Option<Millis>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_entries_that_a_queue_has_written_are_transitions() {
+        for kind in Kind::ALL {
+            let event = (&b"event"[..], kind.name().as_bytes());
+            let at = (&b"at"[..], &b"5000"[..]);
+            assert!(is_transition(&[event, (b"id", b"a"), at]));
+            assert!(is_transition(&[event, at]));
+            assert!(!is_transition(&[event]));
+            assert!(!is_transition(&[event, (b"id", b"a"), (b"at", b"noon")]));
+            assert!(!is_transition(&[(b"id", b"a"), event, at]));
+        }
+        assert!(!is_transition(&[(b"event", b"login"), (b"at", b"5000")]));
+        assert!(!is_transition(&[]));
+    }
 }

@@ -4,10 +4,13 @@
 //! the order in which it applies changes. Ids follow from the times of the transitions and from what
 //! is in the stream, so all servers have the same entries.
 
-use crate::redis::stream::{Stream, Value};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use crate::redis::stream::{Id, Stream, Value};
 use crate::redis::{Context, Name, OwnedName};
 use dq_queue::family::slot_of_key;
-use dq_queue::transition::{Transition, DEFAULT_EVENTS_LEN};
+use dq_queue::transition::{is_transition, Transition, DEFAULT_EVENTS_LEN};
 use dq_queue::Queue;
 use smallvec::SmallVec;
 
@@ -46,18 +49,21 @@ impl Entries {
         self.most = later.most;
     }
 
-    /// Adds the transitions to the stream, and removes the oldest entries. Does nothing where
-    /// that is not possible: the queue goes on without.
+    /// Adds the transitions to the stream, and removes the oldest entries, unless others have added
+    /// to it. Does nothing where that is not possible: the queue goes on without.
     pub fn append(self, ctx: &mut Context, key: Name<'_>) -> Option<Appended> {
         if error_of_name(ctx, key.bytes(), &self.stream).is_some() {
             return None;
         }
+        let db = ctx.db();
         let name = OwnedName::new(&self.stream);
         let mut stream = ctx.open_stream(name.name()).ok()?;
+        let known = Known::of(db, &self.stream, &stream);
         let added = self.transitions.iter().filter(|one| add(&mut stream, one));
         let added = added.count();
         let len = stream.len();
-        let trimmed = len > self.most && stream.trim(left_by_trim(self.most, len)) > 0;
+        let may_trim = known.update(&stream, len > self.most);
+        let trimmed = may_trim && stream.trim(left_by_trim(self.most, len)) > 0;
         drop(stream);
         ctx.signal_modified(name.name());
         Some(Appended {
@@ -65,6 +71,61 @@ impl Entries {
             added,
             trimmed,
         })
+    }
+}
+
+thread_local! {
+    /// For each database and stream, the entry up to which all are transitions, as last seen. It
+    /// only saves looking at them again, so each server may have its own.
+    static OURS: RefCell<HashMap<i32, HashMap<Box<[u8]>, Id>>> = RefCell::default();
+}
+
+/// The most streams of a database that are remembered.
+const MOST_STREAMS: usize = 100_000;
+
+/// What is known of a stream before entries are added to it.
+struct Known<'s> {
+    stream: (i32, &'s [u8]),
+    /// The last entry up to which all are transitions. `None`: not known.
+    ours: Option<Id>,
+    /// Whether that is the last one of all.
+    is_all: bool,
+}
+
+impl<'s> Known<'s> {
+    fn of(db: i32, name: &'s [u8], stream: &Stream<'_>) -> Known<'s> {
+        let is_empty = stream.len() == 0;
+        let ours = OURS.with_borrow(|ours| ours.get(&db)?.get(name).copied());
+        Known {
+            stream: (db, name),
+            ours,
+            is_all: is_empty || ours == Some(stream.last()),
+        }
+    }
+
+    /// Remembers the stream to which transitions were added. Returns whether it may be trimmed, if
+    /// it `is_long`: all its entries are transitions. O(entries that were not seen before), where it
+    /// is long; else O(1).
+    fn update(self, stream: &Stream<'_>, is_long: bool) -> bool {
+        let (ours, is_all) = match (self.is_all, is_long) {
+            (true, _) => (stream.last(), true),
+            (false, true) => stream.all_ours(self.ours, is_transition),
+            (false, false) => return false,
+        };
+        let (db, name) = self.stream;
+        OURS.with_borrow_mut(|of| {
+            let of = of.entry(db).or_default();
+            match of.get_mut(name) {
+                Some(known) => *known = ours,
+                None => {
+                    if of.len() >= MOST_STREAMS {
+                        of.clear();
+                    }
+                    of.insert(name.into(), ours);
+                }
+            }
+        });
+        is_all && is_long
     }
 }
 
@@ -80,11 +141,20 @@ fn left_by_trim(most: u64, len: u64) -> u64 {
 
 /// The reason why nothing can be added to the event stream of a queue, if there is one.
 pub fn error(ctx: &mut Context, key: &[u8], stream: &[u8]) -> Option<&'static str> {
-    let of_type = |ctx: &mut Context| match ctx.can_be_stream(OwnedName::new(stream).name()) {
-        true => None,
-        false => Some("the key of EVENTS holds another type"),
+    let of_content = |ctx: &mut Context| match ctx.look_at_stream(OwnedName::new(stream).name()) {
+        Ok(stream) => stream
+            .is_at_its_end()
+            .then_some("the stream of EVENTS has given its greatest id, and takes no more entries"),
+        Err(_) => Some("the key of EVENTS holds another type"),
     };
-    error_of_name(ctx, key, stream).or_else(|| of_type(ctx))
+    error_of_name(ctx, key, stream).or_else(|| of_content(ctx))
+}
+
+/// Whether a stream is one of other programs: its newest entry is no transition.
+pub fn is_of_others(ctx: &mut Context, stream: &[u8]) -> bool {
+    let name = OwnedName::new(stream);
+    let stream = ctx.look_at_stream(name.name());
+    stream.is_ok_and(|stream| !stream.is_last_ours(is_transition))
 }
 
 fn error_of_name(ctx: &Context, key: &[u8], stream: &[u8]) -> Option<&'static str> {

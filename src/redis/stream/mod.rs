@@ -3,6 +3,8 @@
 //! Nothing here is replicated: every server that repeats a change adds the same entries itself. So
 //! an id never comes from the clock of a server.
 
+mod walk;
+
 use super::{raw, Context, Name, WrongType};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -66,12 +68,21 @@ fn of_number(number: u64) -> *mut raw::RedisModuleString {
 
 /// The id of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Id {
+pub struct Id {
     ms: u64,
     seq: u64,
 }
 
 impl Id {
+    /// Less than any entry has.
+    const ZERO: Id = Id { ms: 0, seq: 0 };
+
+    /// The greatest one: a stream that has given it takes no more entries.
+    const MAX: Id = Id {
+        ms: u64::MAX,
+        seq: u64::MAX,
+    };
+
     /// The first id at `ms` that is greater than this one, the last one of a stream.
     fn next(self, ms: u64) -> Id {
         let first = Id {
@@ -112,72 +123,105 @@ pub struct Stream<'a> {
 impl Context {
     /// Opens a key to add to the stream in it, or to make one. Error: it holds another type.
     pub fn open_stream<'a>(&'a mut self, name: Name<'a>) -> Result<Stream<'a>, WrongType> {
-        let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
-        // SAFETY: the context and the name are live.
-        let key = unsafe { api!(RedisModule_OpenKey(self.as_ptr(), name.as_ptr(), mode)) }.cast();
+        self.open_stream_to(name, READ_WRITE)
+    }
+
+    /// Opens a key to look at the stream in it, or at the lack of one. Error: it holds another type.
+    pub fn look_at_stream<'a>(&'a mut self, name: Name<'a>) -> Result<Stream<'a>, WrongType> {
+        self.open_stream_to(name, raw::REDISMODULE_READ as c_int)
+    }
+
+    fn open_stream_to<'a>(
+        &'a mut self,
+        name: Name<'a>,
+        mode: c_int,
+    ) -> Result<Stream<'a>, WrongType> {
         let mut stream = Stream {
             ctx: self,
             name,
-            key,
-            last: Id { ms: 0, seq: 0 },
+            key: ptr::null_mut(),
+            last: Id::ZERO,
             is_last_sure: false,
         };
+        stream.open(mode);
         match stream.holds_stream_or_nothing() {
             true => {
-                stream.last = stream.last_entry().unwrap_or(stream.last);
+                stream.last = stream.last_entry().unwrap_or(Id::ZERO);
                 Ok(stream)
             }
             false => Err(WrongType),
         }
     }
-
-    /// Whether a key holds a stream or nothing.
-    pub fn can_be_stream(&mut self, name: Name<'_>) -> bool {
-        let mode = raw::REDISMODULE_READ as c_int;
-        // SAFETY: the context and the name are live.
-        let key = unsafe { api!(RedisModule_OpenKey(self.as_ptr(), name.as_ptr(), mode)) }.cast();
-        let opened = Stream {
-            ctx: self,
-            name,
-            key,
-            last: Id { ms: 0, seq: 0 },
-            is_last_sure: false,
-        };
-        opened.holds_stream_or_nothing()
-    }
 }
 
+const READ_WRITE: c_int = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
+const OK: c_int = raw::REDISMODULE_OK as c_int;
+const EMPTY: c_int = raw::REDISMODULE_KEYTYPE_EMPTY as c_int;
+const STREAM: c_int = raw::REDISMODULE_KEYTYPE_STREAM as c_int;
+
 impl Stream<'_> {
-    fn holds_stream_or_nothing(&self) -> bool {
-        if self.key.is_null() {
-            return true;
+    fn open(&mut self, mode: c_int) {
+        self.close();
+        // SAFETY: the context and the name are live.
+        self.key = unsafe {
+            api!(RedisModule_OpenKey(
+                self.ctx.as_ptr(),
+                self.name.as_ptr(),
+                mode
+            ))
         }
-        // SAFETY: the key is open.
-        let kind = unsafe { api!(RedisModule_KeyType(self.key)) };
-        let kinds = [
-            raw::REDISMODULE_KEYTYPE_EMPTY,
-            raw::REDISMODULE_KEYTYPE_STREAM,
-        ];
-        kinds.into_iter().any(|good| good as c_int == kind)
+        .cast();
     }
 
-    /// The id of the last entry.
+    fn close(&mut self) {
+        let key = std::mem::replace(&mut self.key, ptr::null_mut());
+        if !key.is_null() {
+            // SAFETY: opened once, closed once.
+            unsafe { api!(RedisModule_CloseKey(key)) };
+        }
+    }
+
+    /// The id of the last entry, or of one that was given and deleted. Less than any other if there
+    /// is none.
+    pub fn last(&self) -> Id {
+        self.last
+    }
+
+    /// Whether the stream has given its greatest id, and takes no more entries. Nothing can be
+    /// added after this question.
+    pub fn is_at_its_end(mut self) -> bool {
+        self.last == Id::MAX || self.kind() == STREAM && self.last_given() == Some(Id::MAX)
+    }
+
+    fn holds_stream_or_nothing(&self) -> bool {
+        matches!(self.kind(), STREAM | EMPTY)
+    }
+
+    /// What the key holds.
+    fn kind(&self) -> c_int {
+        match self.key.is_null() {
+            true => EMPTY,
+            // SAFETY: the key is open.
+            false => unsafe { api!(RedisModule_KeyType(self.key)) },
+        }
+    }
+
+    /// The id of the last entry that is there.
     fn last_entry(&self) -> Option<Id> {
         let reverse = raw::REDISMODULE_STREAM_ITERATOR_REVERSE as c_int;
         let mut id = raw::RedisModuleStreamID { ms: 0, seq: 0 };
         let mut fields: c_long = 0;
-        let ok = raw::REDISMODULE_OK as c_int;
         // SAFETY: the key is open, and no iterator of it is. A key that holds no stream gets none.
         unsafe {
             let (from, to) = (ptr::null_mut(), ptr::null_mut());
-            if api!(RedisModule_StreamIteratorStart(self.key, reverse, from, to)) != ok {
+            if api!(RedisModule_StreamIteratorStart(self.key, reverse, from, to)) != OK {
                 return None;
             }
             let found = api!(RedisModule_StreamIteratorNextID(
                 self.key,
                 &mut id,
                 &mut fields
-            )) == ok;
+            )) == OK;
             api!(RedisModule_StreamIteratorStop(self.key));
             found.then_some(Id {
                 ms: id.ms,
@@ -186,9 +230,11 @@ impl Stream<'_> {
         }
     }
 
-    /// The last id that the stream has given, also if that entry was deleted.
+    /// The last id that the stream has given, also if that entry was deleted. The key is closed
+    /// after it, because no command may run on a key that is open for a change.
     #[cold]
-    fn last_given(&self) -> Option<Id> {
+    fn last_given(&mut self) -> Option<Id> {
+        self.close();
         // SAFETY: the context and the name are live, the format describes the arguments, and the
         // reply is freed once, after its parts were read.
         unsafe {
@@ -232,6 +278,7 @@ impl Stream<'_> {
         }
         // Entries behind the last remaining one were deleted.
         self.last = self.last_given().unwrap_or(self.last);
+        self.open(READ_WRITE);
         self.try_add(ms, fields)
     }
 
@@ -268,7 +315,7 @@ impl Stream<'_> {
             for word in made {
                 api!(RedisModule_FreeString(ptr::null_mut(), word));
             }
-            added == raw::REDISMODULE_OK as c_int
+            added == OK
         };
         if added {
             self.last = id;
@@ -294,9 +341,6 @@ impl Stream<'_> {
 
 impl Drop for Stream<'_> {
     fn drop(&mut self) {
-        if !self.key.is_null() {
-            // SAFETY: opened once, closed once.
-            unsafe { api!(RedisModule_CloseKey(self.key)) };
-        }
+        self.close();
     }
 }
