@@ -40,6 +40,25 @@ def test_fetching(scene, fault):
         assert scene.runs(id)["begin"] == 1, scene.said()
 
 
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "long"])
+def test_reserved(scene, fault):
+    """What a worker has taken ahead of its handlers begins once, and soon: here when the next one asks, or at its old worker."""
+    scene.wait_idle()
+    slots, ahead = scene.driver.slots, scene.driver.ahead
+    busy = [scene.send(LASTS[fault] + 1.5) for _ in range(slots)]
+    for id in busy:
+        scene.wait_begun(id)
+    # Until Celery knows of the begin, it takes the task for one that has not begun.
+    time.sleep(0.2)
+    reserved = [scene.send() for _ in range(ahead + 1)]
+    scene.wait_running(slots + ahead)
+    scene.strike(fault)
+    for id in [*busy, *reserved]:
+        scene.wait_ended(id, SLACK)
+    scene.wait_done(reserved[-1], SLACK)
+    assert [scene.runs(id)["begin"] for id in reserved] == [1] * len(reserved), scene.said()
+
+
 def test_fetching_again_late(scene):
     """A fetch gives a message once more whose lease has little time left. The lease is renewed before the handler begins."""
     scene.wait_idle()

@@ -106,10 +106,20 @@ class FaultyWorker(ABC):
     def wait_begun(self, id: str) -> None:
         wait_for(lambda: self.runs(id)["begin"], 20, f"the begin of {id}\n{self.said()}")
 
-    def wait_done(self, id: str, seconds: float = 20) -> None:
-        """Waits until the handler has ended and nothing is left of its message."""
+    def wait_running(self, count: int) -> None:
+        """Waits until the worker holds so many messages."""
+        with self.explained():
+            wait_for(lambda: self.client.execute_command("DQ.LEN", self.key, "running") == count, 20, f"{count} messages at the worker")
+
+    def wait_ended(self, id: str, seconds: float) -> None:
+        """Waits until the handler has ended."""
         with self.explained():
             wait_for(lambda: self.runs(id)["end"], seconds, f"the end of {id}")
+
+    def wait_done(self, id: str, seconds: float = 20) -> None:
+        """Waits until the handler has ended and nothing is left of its message."""
+        self.wait_ended(id, seconds)
+        with self.explained():
             wait_for(lambda: self.left() == 0, seconds, f"an empty queue after {id}")
         assert self.worker is not None and self.worker.poll() is None, self.said()
 

@@ -56,7 +56,7 @@ ROWS = [
 ]
 SHORT = [ROWS[0], _celery("5.4"), *(row for row in ROWS if row.releases[0] in ("dramatiq==1.17.0", "taskiq==0.11.20", "django==5.2.*"))]
 # The short form of the matrix of faults: a worker that loses its connection lives, and stops.
-FAULTS = "test_idle and cut or test_running and cut or test_stop and cut or test_ends"
+FAULTS = "test_idle and cut or test_running and cut or test_stop and cut or test_reserved and cut or test_ends"
 
 
 def rows(short: bool, server, cluster) -> Iterator[tuple[str, str | None]]:

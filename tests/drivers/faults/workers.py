@@ -34,6 +34,11 @@ class Driver:
 
     has_heartbeats: bool = True
 
+    slots: int = 2
+    """How many handlers run at once."""
+    ahead: int = 0
+    """How many messages the worker takes ahead of them."""
+
     def command(self, folder: Path) -> list[str]:
         raise NotImplementedError
 
@@ -65,8 +70,10 @@ class Bullmq(Node):
         return [json.dumps({"name": "job", "data": [id, seconds], "timestamp": 0}), "ID", id]
 
 
+@dataclass
 class Php(Driver):
     program = "worker.php"
+    slots: int = 1
 
     def command(self, folder):
         need_php({"worker.php": "Client", "laravel.php": "Laravel", "symfony.php": "Symfony"}[self.program])

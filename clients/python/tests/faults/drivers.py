@@ -23,6 +23,10 @@ class Driver:
     """The arguments of the Python that is the worker."""
     key: str = "work"
     """The queue."""
+    slots: int = 2
+    """How many handlers run at once."""
+    ahead: int = 0
+    """How many messages the worker takes ahead of them."""
 
     def is_there(self) -> bool:
         return all(importlib.util.find_spec(module) for module in self.needs)
@@ -104,6 +108,7 @@ CELERY = Celery(
     "Celery",
     ("celery",),
     ("-m", "celery", "-A", "celery_app", "worker", "-c", "2", "-l", "info", "--without-gossip", "--without-mingle"),
+    ahead=2,
     keeps_errors=False,
 )
 DRAMATIQ = Dramatiq(
@@ -111,6 +116,7 @@ DRAMATIQ = Dramatiq(
     ("dramatiq",),
     ("-m", "dramatiq", "dramatiq_app", "-p", "1", "-t", "2"),
     key="dramatiq:work",
+    ahead=2,
 )
 TASKIQ = Taskiq(
     "taskiq",

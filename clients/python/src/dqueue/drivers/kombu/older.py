@@ -2,6 +2,7 @@
 loop that goes on after a lost connection."""
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from kombu.transport import redis as kombu_redis
@@ -52,6 +53,21 @@ def forgets_running_tasks() -> bool:
     """Whether the program is a Celery that forgets the tasks that run when it loses its connection, and never acks them."""
     release = getattr(sys.modules.get("celery"), "VERSION", FORGETS_TASKS_BEFORE)
     return tuple(release[:2]) < FORGETS_TASKS_BEFORE
+
+
+def forget_reserved_tasks(messages: Iterable[Any]) -> None:
+    """Removes the tasks of these messages that have not begun from Celery's table of requests, as Celery itself does since 5.7.
+
+    Celery 5.6 forgets them when it loses its connection, too, but its table goes on referring to them. So their end could
+    not be seen, and their messages would be held until the worker ends.
+    """
+    state = sys.modules.get("celery.worker.state")
+    if state is None:
+        return
+    held = {id(message) for message in messages}
+    for name, request in [*state.requests.items()]:
+        if request not in state.active_requests and id(getattr(request, "_message", None)) in held:
+            state.requests.pop(name, None)
 
 
 def forget_lost_connections(cycle: kombu_redis.MultiChannelPoller, loop: Any) -> None:

@@ -4,7 +4,7 @@ from kombu.transport import virtual
 
 from dqueue.drivers.kombu.keeper import keeper
 from dqueue.drivers.kombu.messages import Tag
-from dqueue.drivers.kombu.older import forgets_running_tasks
+from dqueue.drivers.kombu.older import forget_reserved_tasks, forgets_running_tasks
 
 
 class QoS(virtual.QoS):
@@ -48,6 +48,7 @@ class QoS(virtual.QoS):
         held = {tag: message for tag, message in self._delivered.items() if isinstance(tag, Tag) and tag.receipt}
         self._delivered.clear()
         if self.channel.is_lost and not forgets_running_tasks():
+            forget_reserved_tasks(held.values())
             keeper().keep(self.channel, held)
         else:
             self.channel.give_back(held.items())
