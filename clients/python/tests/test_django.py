@@ -207,6 +207,29 @@ def test_a_task_whose_function_is_gone_has_failed(backend, q):
     assert "ModuleNotFoundError" in record.error
 
 
+def test_a_message_cannot_make_the_worker_import_what_is_not_of_the_project(backend, q, tmp_path, monkeypatch):
+    backend = backend(modules=["shop_tasks"])
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "deed.py").write_text(f"open({str(tmp_path / 'done')!r}, 'w')\ndef add(): pass\n")
+    (tmp_path / "shop_tasks.py").write_text("from dqueue.drivers.django.tasks import task\n@task\ndef add(): return 5\n")
+    q.send('{"task": "deed.add", "args": [], "kwargs": {}}', id="foreign")
+    q.send('{"task": "shop_tasks.add", "args": [], "kwargs": {}}', id="named")
+    work(q, backend)
+    assert not (tmp_path / "done").exists()
+    assert "SuspiciousOperation" in q.get("foreign").error
+    assert q.get("named").result == "5"
+
+
+def test_a_message_can_run_only_tasks(backend, q):
+    backend = backend()
+    ran = []
+    monkey = type("Monkey", (), {"using": lambda self, **_: self, "takes_context": False, "call": lambda self: ran.append(1)})
+    sys.modules[__name__].monkey = monkey()
+    q.send(f'{{"task": "{__name__}.monkey", "args": [], "kwargs": {{}}}}', id="no task")
+    work(q, backend)
+    assert (ran, "SuspiciousOperation" in q.get("no task").error) == ([], True)
+
+
 def test_signals_are_sent(backend, q):
     backend = backend()
     seen = []

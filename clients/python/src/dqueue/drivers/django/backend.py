@@ -1,11 +1,16 @@
 """The task backend: enqueues tasks, and reads their results from the records of the queue."""
 
 import json
+import sys
 import uuid
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
+from django.core.exceptions import SuspiciousOperation
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
@@ -14,6 +19,7 @@ from dqueue.connection import open_client
 from dqueue.drivers.django.tasks import (
     DEFAULT_TASK_QUEUE_NAME,
     BaseTaskBackend,
+    Task,
     TaskError,
     TaskResult,
     TaskResultStatus,
@@ -46,6 +52,7 @@ class DqBackend(BaseTaskBackend):
       lease: ms without a heartbeat after which a task of a lost worker goes to another one (30000).
       retain: how long results are kept, in ms or as a timedelta (a day).
       dead_retain: the same for tasks that failed (a week).
+      modules: the modules outside of INSTALLED_APPS that have tasks, each with those below it.
     """
 
     supports_defer = True
@@ -61,6 +68,7 @@ class DqBackend(BaseTaskBackend):
         self.retries: int = options.get("retries", 0)
         self.lost_workers: int = options.get("lost_workers", LOST_WORKERS)
         self.lease: Millis = options.get("lease", 30_000)
+        self.modules: Iterable[str] = options.get("modules", ())
         self._records: dict[str, Millis] = {
             "retain": options.get("retain", DAY),
             "dead_retain": options.get("dead_retain", 7 * DAY),
@@ -140,10 +148,39 @@ class DqBackend(BaseTaskBackend):
         return result
 
     def result(self, payload: bytes, queue_name: str, *, priority: int, **fields: Any) -> Any:
-        """Returns the TaskResult of a message. Raises ImportError if the function of the task is not there."""
+        """Returns the TaskResult of a message. Raises the errors of `task`."""
         content = json.loads(payload)
-        task = import_string(content["task"]).using(priority=priority, queue_name=queue_name, backend=self.alias)
+        task = self.task(content["task"]).using(priority=priority, queue_name=queue_name, backend=self.alias)
         return TaskResult(task=task, args=content["args"], kwargs=content["kwargs"], backend=self.alias, **fields)
+
+    def task(self, path: str) -> Any:
+        """Returns the task that a message names.
+
+        A message may come from anybody who can write to the queue, and an import runs code. So a module is imported only if
+        it belongs to the project: to an app, to the package with the settings, or to the option `modules`. Raises
+        SuspiciousOperation for any other, and for what is not a task, and ImportError if it is not there.
+        """
+        module = path.rpartition(".")[0]
+        if module not in sys.modules and not self._is_of_project(module) and _exists(module):
+            raise SuspiciousOperation(
+                f"{path} was not imported: its module is in no app of INSTALLED_APPS and not in the option modules"
+            )
+        found = import_string(path)
+        if not isinstance(found, Task):
+            raise SuspiciousOperation(f"{path} is not a task")
+        return found
+
+    def _is_of_project(self, module: str) -> bool:
+        if apps.get_containing_app_config(module) is not None:
+            return True
+        package, dot, _ = (getattr(settings, "SETTINGS_MODULE", None) or "").partition(".")
+        return any(f"{module}.".startswith(f"{root}.") for root in [*self.modules, *([package] if dot else [])])
+
+
+def _exists(module: str) -> bool:
+    """Returns whether there is a module of this name, or at least its root: to look for that runs no code."""
+    root = module.partition(".")[0]
+    return bool(root) and find_spec(root) is not None
 
 
 FINISHED = {TaskResultStatus.SUCCESSFUL, TaskResultStatus.FAILED}

@@ -13,7 +13,7 @@ try:
         task_backends,
     )
     from django.tasks.backends.base import BaseTaskBackend
-    from django.tasks.base import TaskError
+    from django.tasks.base import Task, TaskError
     from django.utils.json import normalize_json
 except ImportError:
     from django_tasks import (
@@ -28,13 +28,14 @@ except ImportError:
         task_backends,
     )
     from django_tasks.backends.base import BaseTaskBackend
-    from django_tasks.base import TaskError
+    from django_tasks.base import Task, TaskError
     from django_tasks.utils import normalize_json
 
 __all__ = [
     "DEFAULT_TASK_BACKEND_ALIAS",
     "DEFAULT_TASK_QUEUE_NAME",
     "BaseTaskBackend",
+    "Task",
     "TaskContext",
     "TaskError",
     "TaskResult",
