@@ -140,7 +140,10 @@ impl Queue {
     ///
     /// Returns true only if the group certainly need not be refreshed: it is in the
     /// ready line, and a due message goes before this one, so neither what it gives
-    /// nor its state changes. Otherwise the caller refreshes the group.
+    /// nor its state changes. Otherwise the caller refreshes the group. With limits it
+    /// always does: a refresh chooses the limit anew for which the group waits, and whether
+    /// it is known that a due message goes before this one depends on the form of the
+    /// backlog, which a queue that was loaded may not share.
     pub(super) fn enter(&mut self, keys: IndexKeys) -> bool {
         let PendingKey { seq, due, .. } = keys.pending_key;
         let mut is_behind = false;
@@ -160,7 +163,7 @@ impl Queue {
                 (is_behind && group.is_in_line(), group.counted)
             });
             let (changes_nothing, counted) = entered.unwrap_or_default();
-            is_behind = changes_nothing;
+            is_behind = changes_nothing && self.limits.is_none();
             if counted && keys.stored == StoredState::Due {
                 self.grouped_ready += 1;
                 self.effects.happened.add(Happened::READY);

@@ -9,6 +9,8 @@ use crate::codec::log_entry::{Chunk, LogEntry};
 use crate::codec::restore::Restoring;
 use crate::codec::snapshot::SAVED;
 use crate::codec::wire::Reader;
+use crate::message::limited::Limited;
+use crate::named_limits::LimitRule;
 use crate::op::{DueTime, Fetch, NackKind, Send};
 use crate::queue::rebuild::validate;
 use crate::settings::{Clock, Settings};
@@ -283,6 +285,60 @@ fn a_loaded_group_with_a_failed_message_behaves_like_the_original() {
         queue
             .apply(&to_group(DueTime::Now), Moment::at_ms(51))
             .unwrap();
+    }
+    assert_eq!(difference(&copy, &queue), None);
+}
+
+/// The line in which a group waits is chosen anew when a message comes to the group. Whether
+/// it is must not depend on the form in which the group keeps its messages, which is another
+/// one after loading.
+#[test]
+fn a_loaded_group_waits_in_the_same_lines_for_its_limits() {
+    let send = |group: Option<&'static [u8]>, limits: &[&str]| {
+        let mut send = Send::plain(b"x");
+        send.group = group.map(Into::into);
+        send.choices.change_rare(|rare| {
+            rare.limited = Some(Box::new(Limited {
+                names: limits.iter().map(|name| name.as_bytes().into()).collect(),
+                cost: 1,
+            }));
+        });
+        send
+    };
+    let limit = |name: &'static [u8]| Op::Limit {
+        name: name.into(),
+        rule: LimitRule {
+            concurrency: 1,
+            ..LimitRule::default()
+        },
+    };
+    let mut other = send(Some(b"g"), &["a", "b"]);
+    (other.priority, other.id) = (1, Some(b"other"[..].into()));
+    let mut queue = Queue::new(Settings::default(), Clock::Server, 0);
+    let apply = |queue: &mut Queue, op: Op| queue.apply(&op, Moment::at_ms(1)).unwrap();
+    for op in [
+        limit(b"a"),
+        limit(b"b"),
+        Op::Send(send(None, &["a"])),
+        Op::Send(send(None, &["b"])),
+        Op::fetch(Fetch {
+            count: 2,
+            ..Fetch::one()
+        }),
+        // With two priorities, a group has the form for many messages until it is empty.
+        Op::Send(send(Some(b"g"), &["a", "b"])),
+        Op::Send(other),
+        Op::Cancel {
+            ids: vec![b"other"[..].into()],
+        },
+        // From now on, fewer wait for the other limit of the group.
+        Op::Send(send(Some(b"h"), &["b"])),
+    ] {
+        apply(&mut queue, op);
+    }
+    let mut copy = loaded(&saved(&queue)).unwrap();
+    for queue in [&mut queue, &mut copy] {
+        apply(queue, Op::Send(send(Some(b"g"), &["a", "b"])));
     }
     assert_eq!(difference(&copy, &queue), None);
 }

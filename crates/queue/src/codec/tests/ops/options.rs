@@ -200,7 +200,14 @@ pub fn choices(scale: Scale) -> impl Strategy<Value = Choices> {
             }
         },
     );
-    prop_oneof![3 => Just(Choices::default()), 1 => some]
+    let only_limited = limited(scale).prop_map(|limited| Choices {
+        rare: Some(Box::new(RareChoices {
+            limited: Some(Box::new(limited)),
+            ..RareChoices::default()
+        })),
+        ..Choices::default()
+    });
+    prop_oneof![3 => Just(Choices::default()), 1 => some, 1 => only_limited]
 }
 
 fn limited(scale: Scale) -> impl Strategy<Value = Limited> {
