@@ -26,6 +26,8 @@ mod moves;
 mod ops;
 pub mod rebuild;
 mod rerun;
+#[cfg(any(test, feature = "validate"))]
+mod shape;
 mod siblings;
 #[cfg(test)]
 mod tests;

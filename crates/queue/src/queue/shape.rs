@@ -1,0 +1,459 @@
+//! The shape of a queue: all that decides what it does from now on, without what only tells when
+//! and in which run that came about.
+//!
+//! Two queues that have the same shape do the same for ever, each at its own time and with its
+//! own numbers. So a search through states needs to look at one of them only. Times are written
+//! as seen from now, and numbers, receipts and tickets by their order. What is long past keeps
+//! its order alone. Notes that no snapshot has are part of it: a queue that still owes something
+//! is not the same as one that does not. Totals and other counts that only grow are left out.
+
+use super::Queue;
+use crate::collections::rate_window::RateWindow;
+use crate::groups::breaker::{Circuit, Phase};
+use crate::index::fair_line::Usage;
+use crate::message::left::Left;
+use crate::message::rerun::Rerun;
+use crate::message::{Choices, Message};
+use crate::queue::rebuild::{GroupSeen, Numbered, Parts, SavedPosition};
+use crate::schedule::recurrence::Recurrence;
+use crate::schedule::Schedule;
+use crate::settings::Clock;
+use crate::{Millis, Receipt, Seq, NEVER};
+
+/// Attempts above this number count as this many: they only change what a client reads.
+const MOST_ATTEMPTS: u32 = 3;
+/// Failures above this number count as this many. No test queue forgives as many.
+const MOST_FAILURES: u32 = 4;
+
+impl Queue {
+    /// The shape of the queue at `now` (Unix ms). Times that are more than `past` ms ago are
+    /// written by their order only: it must be longer than each span that a rule of the queue
+    /// looks back. O(n log n).
+    pub fn shape(&self, now: Millis, past: Millis) -> Vec<u64> {
+        let mut writer = Writer::of(self);
+        writer.notes(self);
+        writer.finish(now, past)
+    }
+
+    /// The shape without the notes that no snapshot has: that of the queue when it is loaded.
+    pub fn shape_without_notes(&self, now: Millis, past: Millis) -> Vec<u64> {
+        Writer::of(self).finish(now, past)
+    }
+
+    /// Whether an operation has left something to be done that no snapshot has.
+    pub fn owes(&self) -> bool {
+        !self.reruns.is_empty() || !self.dead_before_rerun.is_empty() || self.tells()
+    }
+}
+
+/// A word of a shape before times and numbers are brought into their order.
+#[derive(Debug, Clone, Copy)]
+enum Word {
+    Plain(u64),
+    Seq(Seq),
+    Receipt(Receipt),
+    Ticket(u64),
+    Time(Millis),
+}
+
+struct Writer {
+    words: Vec<Word>,
+}
+
+impl Writer {
+    /// The words of all that a snapshot has.
+    fn of(queue: &Queue) -> Writer {
+        let mut writer = Writer {
+            words: Vec::with_capacity(128),
+        };
+        writer.queue(queue, &queue.parts());
+        writer
+    }
+
+    fn plain(&mut self, n: impl Into<u64>) {
+        self.words.push(Word::Plain(n.into()));
+    }
+
+    fn seq(&mut self, seq: Seq) {
+        self.words.push(Word::Seq(seq));
+    }
+
+    fn receipt(&mut self, receipt: Receipt) {
+        self.words.push(Word::Receipt(receipt));
+    }
+
+    fn time(&mut self, at: Millis) {
+        self.words.push(Word::Time(at));
+    }
+
+    fn len(&mut self, len: usize) {
+        self.plain(len as u64);
+    }
+
+    fn optional_time(&mut self, at: Option<Millis>) {
+        self.plain(at.is_some());
+        self.time(at.unwrap_or(0));
+    }
+
+    fn text(&mut self, text: &[u8]) {
+        self.len(text.len());
+        for chunk in text.chunks(8) {
+            let word = chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            self.plain(word);
+        }
+    }
+
+    fn optional_text(&mut self, text: Option<&[u8]>) {
+        self.plain(text.is_some());
+        self.text(text.unwrap_or_default());
+    }
+
+    fn debug(&mut self, value: &impl std::fmt::Debug) {
+        self.text(format!("{value:?}").as_bytes());
+    }
+
+    fn queue(&mut self, queue: &Queue, parts: &Parts<'_>) {
+        self.debug(&queue.settings);
+        match queue.clock {
+            Clock::Server => self.plain(0u64),
+            Clock::Manual(at) => self.time(at),
+        }
+        self.time(queue.last);
+        self.optional_time(queue.paused_until);
+        self.window(&queue.window);
+        self.position(queue.plain_position.map(|at| parts.position(at)));
+        self.circuit(parts.plain_breaker());
+        let clock = parts.fair().map_or(0, |fair| fair.clock);
+        self.plain(parts.fair().map_or(0, |fair| fair.mean));
+        self.usage(parts.fair().map(|fair| &fair.plain), clock);
+        for (name, schedule) in parts.schedules() {
+            self.schedule(name, schedule);
+        }
+        for limit in parts.limits() {
+            self.text(&limit.name);
+            self.debug(&limit.own);
+            self.plain(limit.open.is_some());
+            for (_, window) in limit.windows() {
+                self.window(window);
+            }
+        }
+        for batch in parts.batches() {
+            self.receipt(batch.first);
+            self.plain(batch.count());
+        }
+        for (id, ended_at) in parts.dedup() {
+            self.text(id);
+            self.time(ended_at);
+        }
+        for numbered in parts.messages() {
+            self.message(parts, numbered);
+        }
+        self.groups(queue, parts, clock);
+        for (name, (last_seen, _)) in parts.consumers() {
+            self.text(name);
+            self.time(last_seen);
+        }
+        for (name, delivery) in parts.token_deliveries() {
+            self.text(name);
+            self.text(&delivery.token);
+            self.receipt(delivery.first);
+            self.plain(delivery.count);
+        }
+        for (receipt, end) in parts.old_ends() {
+            self.receipt(receipt);
+            self.time(end);
+        }
+        self.batches(queue, parts);
+        for (number, siblings) in queue.siblings().into_iter().flat_map(|all| all.iter()) {
+            self.seq(number);
+            self.debug(&siblings.parent);
+        }
+        if let Some(letters) = parts.dead_letters() {
+            self.debug(&letters.stays.map(|(why, _)| why));
+            self.optional_time(letters.stays.map(|(_, at)| at));
+            for trace in &letters.traces {
+                self.text(&trace.id);
+                self.text(&trace.to);
+                self.optional_text(trace.new_id.as_deref());
+                self.time(trace.at);
+            }
+        }
+    }
+
+    fn batches(&mut self, queue: &Queue, parts: &Parts<'_>) {
+        for (number, batch) in queue.batches().into_iter().flat_map(|all| all.iter()) {
+            self.seq(number);
+            self.text(&batch.name);
+            self.plain(batch.counts.finished);
+            self.plain(batch.counts.cancelled);
+        }
+        for released in parts.released() {
+            self.seq(released.batch);
+            self.time(released.at);
+            self.plain(released.dies);
+            self.debug(&released.counts);
+            let all = released.all();
+            self.len(all.len());
+            all.into_iter().for_each(|seq| self.seq(seq));
+        }
+    }
+
+    fn groups(&mut self, queue: &Queue, parts: &Parts<'_>, clock: u64) {
+        let groups = queue.groups.starting_at(0);
+        let named = groups.filter_map(|(ix, group)| Some((group?.name.clone(), ix)));
+        let mut named: Vec<_> = named.collect();
+        named.sort_unstable();
+        for (name, ix) in named {
+            self.text(&name);
+            if let Some(seen) = parts.group(ix) {
+                self.group(&seen, clock);
+            }
+        }
+    }
+
+    fn group(&mut self, seen: &GroupSeen<'_>, clock: u64) {
+        let ext = seen.group.ext();
+        self.plain(seen.group.is_hidden());
+        if let Some(settings) = &ext.settings {
+            self.plain(settings.weight);
+            self.plain(settings.concurrency);
+            self.debug(&settings.rate);
+            self.window(&settings.window);
+        }
+        self.optional_time(ext.paused_until);
+        self.len(seen.held_by.len());
+        for (seq, id) in &seen.held_by {
+            self.seq(*seq);
+            self.text(id.as_bytes());
+        }
+        self.position(seen.line);
+        self.plain(seen.turn);
+        self.optional_time(seen.wake);
+        self.debug(&seen.home);
+        self.circuit(seen.breaker);
+        self.usage(ext.usage.as_deref(), clock);
+    }
+
+    /// Tags of usage count from that of the group that has given last.
+    fn usage(&mut self, usage: Option<&Usage>, clock: u64) {
+        self.plain(usage.is_some());
+        if let Some(usage) = usage {
+            self.plain(usage.tag.saturating_sub(clock));
+            self.plain(usage.mean);
+            self.plain(usage.estimated);
+        }
+    }
+
+    fn window(&mut self, window: &RateWindow) {
+        let given = window.given();
+        self.len(given.len());
+        for (at, n) in given {
+            self.time(at);
+            self.plain(n);
+        }
+    }
+
+    fn position(&mut self, position: Option<SavedPosition>) {
+        self.plain(position.is_some());
+        if let Some(at) = position {
+            self.plain(at.priority as u8);
+            self.time(at.time);
+            self.words.push(Word::Ticket(at.rank));
+            self.seq(at.seq);
+        }
+    }
+
+    fn circuit(&mut self, circuit: Option<&Circuit>) {
+        self.plain(circuit.is_some());
+        let Some(circuit) = circuit else {
+            return;
+        };
+        self.seq(circuit.cause());
+        match circuit.phase() {
+            Phase::Closed(failures) => {
+                self.len(failures.len());
+                failures.iter().for_each(|at| self.time(*at));
+            }
+            Phase::Open { until, length } => {
+                self.time(*until);
+                self.plain(*length);
+            }
+            Phase::HalfOpen { length, probe } => {
+                self.plain(*length);
+                self.seq(probe.unwrap_or(0));
+            }
+        }
+    }
+
+    fn schedule(&mut self, name: &[u8], schedule: &Schedule) {
+        self.text(name);
+        match &schedule.rule {
+            Recurrence::Every { period, start, .. } => {
+                self.plain(*period);
+                // Of a start that has passed only its place in the period counts.
+                self.plain(*start % (*period).max(1));
+            }
+            rule => self.debug(rule),
+        }
+        self.debug(&schedule.template);
+        self.debug(&(schedule.missed, schedule.overlap));
+        self.optional_time(schedule.next_at);
+        self.optional_time(schedule.last_at);
+        self.seq(schedule.last_seq.unwrap_or(0));
+        let extras = schedule.extras();
+        self.optional_time(extras.limits.until);
+        self.debug(&(extras.limits.times, extras.limits.jitter));
+        self.optional_time(extras.paused);
+    }
+
+    fn message(&mut self, parts: &Parts<'_>, numbered: Numbered<'_>) {
+        let message = numbered.message;
+        self.seq(numbered.seq);
+        self.plain(message.stored as u8);
+        self.time(message.sent_at);
+        self.time(message.due);
+        self.plain(message.priority as u8);
+        self.plain(message.is_due_at_point());
+        let group = parts.group(message.group);
+        self.optional_text(group.as_ref().map(|seen| &*seen.group.name));
+        self.optional_text(parts.consumer(message.history.consumer()));
+        self.optional_text(numbered.content.id);
+        self.text(numbered.content.payload);
+        self.optional_time(numbered.first_sent);
+        self.seq(numbered.batch.unwrap_or(0));
+        self.seq(numbered.siblings.unwrap_or(0));
+        if let Some(term) = numbered.term {
+            self.receipt(message.receipt());
+            self.receipt(term.batch);
+            self.time(term.until);
+        }
+        self.plain(message.history.attempt().min(MOST_ATTEMPTS));
+        self.time(message.first_started_at());
+        self.time(message.started_at());
+        self.extension(message);
+    }
+
+    fn extension(&mut self, message: &Message) {
+        let Some(ext) = message.extension() else {
+            return;
+        };
+        self.choices(ext.choices.as_deref());
+        for at in [ext.ended_at, ext.due_at, ext.score_base, ext.ttl_base] {
+            self.time(at);
+        }
+        self.plain(ext.failures.min(MOST_FAILURES));
+        self.plain(ext.timeouts.min(MOST_FAILURES));
+        self.len(message.errors().len());
+        for failed in message.errors() {
+            self.plain(failed.attempt.min(MOST_ATTEMPTS));
+            self.time(failed.at);
+            self.optional_text(failed.consumer.as_deref());
+            self.text(&failed.text);
+        }
+        let Some(texts) = message.texts() else {
+            return;
+        };
+        self.optional_text(texts.error.as_deref());
+        self.optional_text(texts.result.as_deref());
+        self.debug(&(texts.reason, texts.snoozed));
+        if let Some(left) = texts.left.as_deref() {
+            self.left(left);
+        }
+    }
+
+    fn left(&mut self, left: &Left) {
+        self.optional_text(left.note());
+        if let Some(signal) = left.signal() {
+            self.text(&signal.text);
+            self.receipt(signal.during);
+        }
+        if let Some(rerun) = left.rerun() {
+            self.rerun(rerun);
+        }
+    }
+
+    fn rerun(&mut self, rerun: &Rerun) {
+        self.text(&rerun.payload);
+        self.debug(&rerun.due);
+        self.optional_text(rerun.group.as_deref());
+        self.plain(rerun.priority as u8);
+        self.choices(Some(&rerun.choices));
+        self.time(rerun.first_at);
+    }
+
+    fn choices(&mut self, choices: Option<&Choices>) {
+        self.plain(choices.is_some());
+        let Some(choices) = choices else {
+            return;
+        };
+        self.optional_time(choices.expire_at());
+        let mut others = choices.clone();
+        others.change_rare(|rare| rare.expire_at = None);
+        self.debug(&others);
+    }
+
+    /// What no snapshot has.
+    fn notes(&mut self, queue: &Queue) {
+        self.len(queue.reruns.len());
+        for ended in &queue.reruns {
+            self.debug(ended);
+        }
+        self.len(queue.dead_before_rerun.len());
+        for seq in &queue.dead_before_rerun {
+            self.seq(*seq);
+        }
+        if let Some(told) = &queue.effects.told {
+            self.len(told.moving.len());
+            told.moving.iter().for_each(|seq| self.seq(*seq));
+            self.debug(&told.children.values().collect::<Vec<_>>());
+        }
+        let mut watched: Vec<_> = queue.watched.iter().collect();
+        watched.sort_unstable();
+        for id in watched {
+            self.text(id);
+        }
+        self.plain(queue.ahead.is_some());
+    }
+
+    /// The words with times as seen from `now` and numbers by their order.
+    fn finish(self, now: Millis, past: Millis) -> Vec<u64> {
+        let line = now.saturating_sub(past);
+        let of = |pick: fn(Word) -> Option<u64>| {
+            let mut all: Vec<u64> = self.words.iter().filter_map(|word| pick(*word)).collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        let seqs = of(|word| match word {
+            Word::Seq(seq) => Some(seq),
+            _ => None,
+        });
+        let receipts = of(|word| match word {
+            Word::Receipt(receipt) => Some(receipt),
+            _ => None,
+        });
+        let tickets = of(|word| match word {
+            Word::Ticket(ticket) => Some(ticket),
+            _ => None,
+        });
+        let times = of(|word| match word {
+            Word::Time(at) => Some(at),
+            _ => None,
+        });
+        // 0 says that there is none, so it stays.
+        let rank = |all: &[u64], n: u64| match n {
+            0 => 0,
+            n => all.partition_point(|other| *other < n) as u64 + 1,
+        };
+        let told = self.words.iter().map(|word| match *word {
+            Word::Plain(n) => n,
+            Word::Seq(seq) => rank(&seqs, seq),
+            Word::Receipt(receipt) => rank(&receipts, receipt),
+            Word::Ticket(ticket) => rank(&tickets, ticket),
+            Word::Time(at @ (0 | NEVER)) => at,
+            Word::Time(at) if at >= line => at.wrapping_sub(now) ^ 1 << 62,
+            Word::Time(at) => rank(&times, at) | 1 << 61,
+        });
+        told.collect()
+    }
+}

@@ -1,0 +1,144 @@
+//! What must hold for each step from one state to another.
+
+use super::queue::saved;
+use super::Fault;
+use crate::lists::List;
+use crate::world::{Key, Step, World};
+use dq_queue::message::state::{State, StoredState};
+use dq_queue::Queue;
+
+/// Checks a step: an action in `before` that has led to `after`.
+pub fn check(list: &List, before: &World, action: &str, after: &World, step: &Step) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for text in &step.faults {
+        let rule = match text.split(' ').next() {
+            Some("events:") => "events",
+            Some("the") => "replica",
+            _ => "letters",
+        };
+        faults.push(Fault::new(rule, text.clone()));
+    }
+    for (key, place) in &after.places {
+        if saved(&place.queue) != saved(&place.replica) {
+            let key = String::from_utf8_lossy(key);
+            faults.push(Fault::new("replica", format!("the replica of {key} differs")));
+        }
+        if let Some(was) = before.places.get(key) {
+            letters(&was.queue, &place.queue, action, &mut faults);
+            reruns(&was.queue, &place.queue, action, &mut faults);
+        }
+    }
+    if list.is_confluent {
+        confluent(list, before, action, after, step, &mut faults);
+    }
+    faults
+}
+
+fn replaces_queues(action: &str) -> bool {
+    ["COPY", "RENAME", "DEL"].iter().any(|verb| action.starts_with(verb))
+}
+
+/// Each message that dies where DEADTO takes it has gone, or stays dead for a reason.
+fn letters(was: &Queue, is: &Queue, action: &str, faults: &mut Vec<Fault>) {
+    let takes_all = |queue: &Queue| {
+        let dead_to = queue.settings().dead_to.as_ref();
+        dead_to.is_some_and(|dead_to| dead_to.reasons == 0)
+    };
+    if replaces_queues(action) || !takes_all(was) || !takes_all(is) {
+        return;
+    }
+    let moved = |queue: &Queue| queue.dead_letters().map_or(0, |letters| letters.moved);
+    let stays = is.dead_letters().is_some_and(|letters| letters.stays.is_some());
+    let deaths = is.totals().deaths - was.totals().deaths;
+    let gone = moved(is).saturating_sub(moved(was));
+    if !stays && deaths != gone {
+        let text = format!("{deaths} have died, and {gone} have gone to DEADTO");
+        faults.push(Fault::new("letters", text));
+    }
+}
+
+/// What waits for the end of a run is sent, whatever that end was.
+fn reruns(was: &Queue, is: &Queue, action: &str, faults: &mut Vec<Fault>) {
+    let takes = ["SEND", "CANCEL", "PURGE", "FIND", "ACKSEND", "UPDATE", "TIMER"];
+    if replaces_queues(action) || takes.iter().any(|verb| action.starts_with(verb)) && !is_timer_only(action) {
+        return;
+    }
+    for numbered in was.parts().messages() {
+        let Some(rerun) = numbered.message.rerun() else {
+            continue;
+        };
+        let id = was.id_of(numbered.seq, numbered.message).to_box();
+        let found = is.find(&id).and_then(|seq| is.message(seq));
+        let has = found.is_some_and(|message| {
+            let waits = message.rerun().map(|rerun| &*rerun.payload);
+            waits == Some(&*rerun.payload) || is.content(message).payload == &*rerun.payload
+        });
+        if !has {
+            let id = String::from_utf8_lossy(&id);
+            faults.push(Fault::new("reruns", format!("what waits for the run of {id} is lost")));
+        }
+    }
+}
+
+fn is_timer_only(action: &str) -> bool {
+    action.starts_with("TIMER")
+}
+
+/// A command that comes before the timer does what it does behind it.
+fn confluent(
+    list: &List,
+    before: &World,
+    action: &str,
+    after: &World,
+    step: &Step,
+    faults: &mut Vec<Fault>,
+) {
+    let is_time = ["CLOCK", "MS", "TIMER", "BACK", "STANDSTILL", "TURN", "COPY", "RENAME", "DEL"];
+    if is_time.iter().any(|verb| action.starts_with(verb)) || !before.is_any_due() {
+        return;
+    }
+    let mut other = before.clone();
+    other.settle();
+    let Some(behind) = other.act(action) else {
+        return;
+    };
+    other.settle();
+    let mut one = after.clone();
+    one.settle();
+    if behind.reply != step.reply {
+        let text = format!("behind the timer it replies {}, and before it {}", behind.reply, step.reply);
+        return faults.push(Fault::new("timer first", text));
+    }
+    if one.shape(list.past) != other.shape(list.past) {
+        faults.push(Fault::new("timer first", difference(&one, &other)));
+    }
+}
+
+fn difference(one: &World, other: &World) -> String {
+    let told = |world: &World| {
+        let queues = world.places.iter();
+        let queues = queues.map(|(key, place)| format!("{}: {}", name(key), seen(&place.queue, world)));
+        queues.collect::<Vec<_>>().join("; ")
+    };
+    format!("before the timer: {}. Behind it: {}", told(one), told(other))
+}
+
+fn name(key: &Key) -> String {
+    String::from_utf8_lossy(key).into_owned()
+}
+
+/// The messages of a queue, in words.
+fn seen(queue: &Queue, world: &World) -> String {
+    let now = queue.time(world.moment());
+    let told = queue.parts();
+    let told = told.messages().map(|numbered| {
+        let id = queue.id_of(numbered.seq, numbered.message).to_box();
+        let state = match numbered.message.stored {
+            StoredState::Running => "running",
+            _ => queue.view(numbered.seq, now).map_or("gone", |view| State::name(view.state)),
+        };
+        let payload = String::from_utf8_lossy(numbered.content.payload);
+        format!("{} {payload} {state}", String::from_utf8_lossy(&id))
+    });
+    told.collect::<Vec<_>>().join(", ")
+}

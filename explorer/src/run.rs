@@ -1,0 +1,180 @@
+//! A run over several lists: its options, its threads, its progress, its report.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::lists::{self, List};
+use crate::search::{search, Bounds, Outcome, Progress};
+use crate::store::Store;
+use crate::paste;
+
+/// How long one step may take until it counts as one that does not end.
+const LONGEST_STEP: Duration = Duration::from_secs(20);
+/// The time between two lines of progress.
+const LINE: Duration = Duration::from_secs(30);
+
+/// What a run was asked for.
+#[derive(Debug)]
+struct Options {
+    lists: Vec<&'static List>,
+    depth: Option<usize>,
+    states: usize,
+    seconds: u64,
+    threads: usize,
+    keep: Option<PathBuf>,
+    until_found: bool,
+}
+
+impl Options {
+    fn read(args: impl Iterator<Item = String>) -> Result<Options, String> {
+        let mut options = Options {
+            lists: Vec::new(),
+            depth: None,
+            states: usize::MAX,
+            seconds: u64::from(u32::MAX),
+            threads: 2,
+            keep: None,
+            until_found: false,
+        };
+        let mut args = args;
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or(format!("{arg} needs a value"));
+            let number = |text: String| text.parse::<u64>().map_err(|_| format!("no number: {text}"));
+            match arg.as_str() {
+                "--depth" => options.depth = Some(number(value()?)? as usize),
+                "--states" => options.states = number(value()?)? as usize,
+                "--seconds" => options.seconds = number(value()?)?,
+                "--threads" => options.threads = number(value()?)?.max(1) as usize,
+                "--keep" => options.keep = Some(PathBuf::from(value()?)),
+                "--first" => options.until_found = true,
+                name => {
+                    let list = lists::find(name).ok_or(format!("there is no list {name}"))?;
+                    options.lists.push(list);
+                }
+            }
+        }
+        if options.lists.is_empty() {
+            options.lists = lists::all().collect();
+        }
+        Ok(options)
+    }
+}
+
+/// Runs what the arguments say. Returns whether nothing was found.
+///
+/// # Errors
+/// Wrong arguments, or a file that cannot be written.
+pub fn run(args: impl Iterator<Item = String>) -> Result<bool, String> {
+    let options = Options::read(args)?;
+    if let Some(folder) = &options.keep {
+        std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    }
+    // The report says what a panic was.
+    std::panic::set_hook(Box::new(|_| {}));
+    let next = AtomicUsize::new(0);
+    let left = AtomicUsize::new(options.threads);
+    let works: Vec<Progress> = options.lists.iter().map(|_| Progress::default()).collect();
+    let (is_clean, total) = (Mutex::new(true), Mutex::new((0, 0)));
+    let began = Instant::now();
+    println!("{:<22} {:>7} {:>10} {:>6} {:>9} {:>8}", "list", "actions", "states", "depth", "steps", "seconds");
+    std::thread::scope(|scope| {
+        for _ in 0..options.threads {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Relaxed);
+                    let (Some(list), Some(work)) = (options.lists.get(number), works.get(number))
+                    else {
+                        break;
+                    };
+                    let began = Instant::now();
+                    let found = explore(list, &options, work);
+                    let states = work.states.load(Relaxed);
+                    report(list, work, &found, began.elapsed());
+                    if let (Ok(mut clean), Ok(mut total)) = (is_clean.lock(), total.lock()) {
+                        *clean &= found.found.is_empty();
+                        *total = (total.0 + states, total.1 + work.steps.load(Relaxed));
+                    }
+                }
+                left.fetch_sub(1, Relaxed);
+            });
+        }
+        watch(&options, &works, &left);
+    });
+    let (states, steps) = total.into_inner().unwrap_or_default();
+    let took = began.elapsed().as_secs_f64();
+    println!("exploring: {states} states, {steps} steps, {took:.1} s");
+    Ok(is_clean.into_inner().unwrap_or_default())
+}
+
+fn explore(list: &'static List, options: &Options, work: &Progress) -> Outcome {
+    let bounds = Bounds {
+        depth: options.depth.unwrap_or(list.depth),
+        states: options.states,
+        time: Duration::from_secs(options.seconds),
+        until_found: options.until_found,
+    };
+    let file = options.keep.as_ref().map(|folder| folder.join(list.name.replace(' ', "-")));
+    let of = format!("{} {:?} {:?}", list.name, list.setup, list.actions);
+    let kept = file.as_ref().and_then(|file| Store::load(file, &of).ok());
+    let mut store = kept.unwrap_or_default();
+    search(list, bounds, &mut store, work, |store| {
+        if let Some(file) = &file {
+            if let Err(error) = store.save(file, &of) {
+                eprintln!("explore: {}: {error}", file.display());
+            }
+        }
+    })
+}
+
+fn report(list: &List, work: &Progress, outcome: &Outcome, took: Duration) {
+    let depth = outcome.by_depth.len().saturating_sub(1);
+    let states: u64 = outcome.by_depth.iter().sum();
+    let mut text = format!(
+        "{:<22} {:>7} {states:>10} {depth:>5}{} {:>9} {:>8.1}",
+        list.name,
+        list.actions.len(),
+        if outcome.is_complete { ' ' } else { '+' },
+        work.steps.load(Relaxed),
+        took.as_secs_f64(),
+    );
+    let mut found: Vec<_> = outcome.found.values().collect();
+    found.sort_by_key(|found| found.actions.len());
+    for found in found {
+        text += &format!("\n\n{}: {}\n", found.fault.rule, found.fault.text);
+        text += &paste::text(list, &found.actions);
+    }
+    println!("{text}");
+}
+
+/// Looks after the threads: prints how far they are, and ends the run if a step does not end.
+fn watch(options: &Options, works: &[Progress], left: &AtomicUsize) {
+    let mut lines = Instant::now();
+    let mut seen: Vec<(u64, Instant)> = works.iter().map(|_| (0, Instant::now())).collect();
+    while left.load(Relaxed) > 0 {
+        std::thread::sleep(Duration::from_millis(20));
+        for ((work, list), (steps, since)) in works.iter().zip(&options.lists).zip(&mut seen) {
+            let now = work.steps.load(Relaxed);
+            let path = work.path.lock().map(|path| path.clone()).unwrap_or_default();
+            if now != *steps || path.is_empty() {
+                (*steps, *since) = (now, Instant::now());
+            } else if since.elapsed() > LONGEST_STEP {
+                // Nothing can end the thread but the end of the process. The last command is the
+                // one that does not end, so it is not done again here.
+                let (last, others) = path.split_last().unwrap_or((&"", &[]));
+                println!("\n{}: this does not end\n{}", list.name, paste::text(list, others));
+                println!("{last}");
+                std::process::exit(1);
+            }
+        }
+        if lines.elapsed() > LINE {
+            lines = Instant::now();
+            let states: u64 = works.iter().map(|work| work.states.load(Relaxed)).sum();
+            let depths = works.iter().zip(&options.lists);
+            let depths = depths.filter(|(work, _)| work.states.load(Relaxed) > 0);
+            let depths = depths.map(|(work, list)| format!("{} {}", list.name, work.depth.load(Relaxed)));
+            eprintln!("{states} states; depths: {}", depths.collect::<Vec<_>>().join(", "));
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The beginning of every change: the clock of the queue, leases that are spared, due events.
+
+use super::World;
+use dq_queue::op::Before;
+use dq_queue::queue::{Progress, MAX_LEAD};
+use dq_queue::settings::Clock;
+use dq_queue::{Moment, Queue};
+
+/// How long a lease that has ended is spared after a standstill, in ms.
+const SPARE_MS: u64 = 20;
+
+/// The beginning of a change.
+#[derive(Debug, Clone, Copy)]
+pub struct Begun {
+    /// The moment of the change, by the clock of the queue.
+    pub moment: Moment,
+    /// The changes before the operation, which the log entry repeats.
+    pub before: Before,
+}
+
+impl Begun {
+    /// A change without any work before it.
+    pub fn at(moment: Moment) -> Begun {
+        Begun {
+            moment,
+            before: Before::default(),
+        }
+    }
+
+    /// Processes due events, at most `most` of them.
+    pub fn advance(&mut self, queue: &mut Queue, most: u64) -> Progress {
+        let progress = queue.advance(queue.now(self.moment), most);
+        self.before.steps += progress.steps;
+        progress
+    }
+}
+
+impl World {
+    /// Begins a change of a queue without processing due events.
+    pub(super) fn begin_without_events(&mut self, key: &[u8]) -> Begun {
+        let server = self.moment();
+        let spares = self.spares;
+        let Some(place) = self.places.get_mut(key) else {
+            return Begun::at(server);
+        };
+        let queue = &mut place.queue;
+        let mut begun = Begun::at(queue.follow(server));
+        let lead = begun.moment.ms().saturating_sub(server.ms());
+        if lead > MAX_LEAD {
+            begun.moment = server;
+            begun.before.cut = lead;
+            queue.prepare(&begun.before, server);
+        }
+        let now = queue.now(begun.moment);
+        let to = now + SPARE_MS;
+        if spares && queue.has_lease_before(now + 1) && queue.clock() == Clock::Server {
+            queue.spare_leases(to);
+            begun.before.spare = to;
+        }
+        begun
+    }
+
+    /// Begins a change by a command: processes due events, up to the limit of the world.
+    pub(super) fn begin(&mut self, key: &[u8]) -> Begun {
+        let mut begun = self.begin_without_events(key);
+        let most = self.most_events;
+        if let Some(place) = self.places.get_mut(key) {
+            let now = place.queue.now(begun.moment);
+            if place.queue.has_work(now) {
+                begun.advance(&mut place.queue, most);
+            }
+        }
+        begun
+    }
+}

@@ -1,0 +1,122 @@
+//! A change of one queue: the operation, its log entry, and the replica that repeats it.
+
+use super::begin::Begun;
+use super::deliver::Outbox;
+use super::{Place, Step, World, SALT};
+use dq_queue::codec::log_entry::{Creation, LogEntry};
+use dq_queue::op::Sent;
+use dq_queue::settings::{Changes, Clock, DefaultBackoff, Settings};
+use dq_queue::{Done, Error, Moment, Op};
+
+/// The creation of a queue with these changes of the defaults.
+pub fn creation(changes: &Changes, clock: Clock) -> Creation {
+    Creation {
+        settings: Settings::default().created(changes, DefaultBackoff::NONE),
+        clock,
+        salt: SALT,
+    }
+}
+
+impl World {
+    /// Applies an operation to the queue in a key, with the beginning of the change, and replicates
+    /// it. Adds to `outbox` what other keys are owed for it.
+    ///
+    /// Error: the operation is refused, or there is no queue.
+    pub(super) fn apply(
+        &mut self,
+        key: &[u8],
+        begun: Begun,
+        op: &Op<'_>,
+        outbox: &mut Outbox,
+        step: &mut Step,
+    ) -> Result<Done, Error> {
+        let Some(place) = self.places.get_mut(key) else {
+            return Err(Error::Closed);
+        };
+        let done = place.queue.apply(op, begun.moment);
+        let entry = replicated(op, done.as_ref().ok());
+        let entry = LogEntry::of(begun.moment, begun.before, None, entry);
+        self.commit(key, begun.moment, &entry, outbox, step);
+        done
+    }
+
+    /// Like [`World::apply`], on a new queue that is put into the key.
+    ///
+    /// Error: the operation is refused. Then there is no queue.
+    pub(super) fn apply_to_new(
+        &mut self,
+        key: &[u8],
+        creation: Creation,
+        op: &Op<'_>,
+        outbox: &mut Outbox,
+        step: &mut Step,
+    ) -> Result<Done, Error> {
+        let moment = self.moment();
+        let mut queue = creation.queue();
+        let done = queue.apply(op, moment)?;
+        queue.made_at(moment);
+        let place = Place {
+            queue,
+            replica: creation.queue(),
+            plans: Vec::new(),
+            bound: Vec::new(),
+        };
+        self.places.insert(key.into(), place);
+        let entry = LogEntry::of(moment, 0, Some(creation), replicated(op, Some(&done)));
+        self.commit(key, moment, &entry, outbox, step);
+        Ok(done)
+    }
+
+    fn commit(
+        &mut self,
+        key: &[u8],
+        moment: Moment,
+        entry: &LogEntry<'_, '_>,
+        outbox: &mut Outbox,
+        step: &mut Step,
+    ) {
+        let Some(place) = self.places.get_mut(key) else {
+            return;
+        };
+        let effects = place.queue.take_effects();
+        if let Some(told) = effects.told {
+            let endings = outbox.add(key, &place.queue, *told, moment);
+            self.ended(key, endings, step);
+        }
+        let Some(place) = self.places.get_mut(key) else {
+            return;
+        };
+        if effects.changed {
+            if let Err(why) = repeat(place, entry) {
+                step.faults.push(format!("the replica: {why}"));
+            }
+        }
+        place.queue.free_garbage(usize::MAX);
+        place.replica.free_garbage(usize::MAX);
+        self.receipt = self.receipt.max(place.queue.last_receipt() + 1);
+    }
+}
+
+/// Writes a log entry, reads it, and repeats it on the replica.
+fn repeat(place: &mut Place, entry: &LogEntry<'_, '_>) -> Result<(), String> {
+    let mut bytes = Vec::new();
+    entry.encode_into(&mut bytes);
+    let read = LogEntry::decode(&bytes)?;
+    let done = read.replay(&mut place.replica);
+    if read.created.is_some() {
+        place.replica.made_at(read.moment());
+    }
+    place.replica.forget_lead();
+    place.replica.take_effects();
+    done.map(|_| ())
+}
+
+/// The operation that a replica repeats.
+fn replicated<'o, 'a>(op: &'o Op<'a>, done: Option<&Done>) -> &'o Op<'a> {
+    match done {
+        None => &Op::Tick,
+        Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) => &Op::Duplicate,
+        Some(Done::Sent(sent)) if sent.contains(&Sent::NoGroup) => &Op::Tick,
+        Some(_) => op,
+    }
+}

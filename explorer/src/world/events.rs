@@ -1,0 +1,78 @@
+//! What the event stream of a queue tells: whoever reads it must know which messages wait and
+//! which run.
+
+use super::{Key, Step, World};
+use dq_queue::message::state::State;
+use dq_queue::transition::{Kind, Transition};
+
+/// A message that waits, in any way.
+const WAITS: &str = "waits";
+/// A message that a consumer has.
+const RUNS: &str = "runs";
+
+impl World {
+    /// Follows the transitions of a queue as a reader of its stream does.
+    pub(super) fn note_transitions(&mut self, key: &[u8], all: &[Transition], step: &mut Step) {
+        if all.is_empty() {
+            return;
+        }
+        let known = self.told.entry(key.into()).or_default();
+        for one in all {
+            if one.id.is_empty() {
+                known.clear();
+                continue;
+            }
+            let was = known.get(&one.id).copied();
+            let (needs, becomes) = match one.kind {
+                Kind::Sent | Kind::Redriven => (None, Some(WAITS)),
+                Kind::Delivered => (Some(WAITS), Some(RUNS)),
+                Kind::Acked | Kind::Nacked | Kind::Timeout => (Some(RUNS), Some(WAITS)),
+                Kind::Dead | Kind::Cancelled => (was, None),
+                Kind::Replaced | Kind::Purged => (was, None),
+                Kind::Ready | Kind::Released => (Some(WAITS), Some(WAITS)),
+                Kind::Noted | Kind::Rescheduled => (was, was),
+            };
+            if was != needs {
+                let id = String::from_utf8_lossy(&one.id);
+                let (kind, was) = (one.kind.name(), was.unwrap_or("is not there"));
+                step.faults.push(format!("events: {kind} of {id}, which {was}"));
+            }
+            // An ack is the end, though the record may stay.
+            match becomes.filter(|_| one.kind != Kind::Acked) {
+                Some(state) => known.insert(one.id.clone(), state),
+                None => known.remove(&one.id),
+            };
+        }
+    }
+
+    /// Compares what the streams have told with the queues.
+    ///
+    /// # Errors
+    /// A sentence that names the first difference.
+    pub fn check_told(&self) -> Result<(), String> {
+        for (key, place) in &self.places {
+            if place.queue.settings().events.is_none() {
+                continue;
+            }
+            let none = std::collections::BTreeMap::new();
+            let known: &std::collections::BTreeMap<Key, &str> = self.told.get(key).unwrap_or(&none);
+            let now = place.queue.time(self.moment());
+            let mut seen = std::collections::BTreeMap::new();
+            for numbered in place.queue.parts().messages() {
+                let Some(view) = place.queue.view(numbered.seq, now) else {
+                    continue;
+                };
+                let id = place.queue.id_of(numbered.seq, numbered.message).to_box();
+                match view.state {
+                    State::Running => drop(seen.insert(id, RUNS)),
+                    State::Finished | State::Dead | State::Cancelled => {}
+                    _ => drop(seen.insert(id, WAITS)),
+                }
+            }
+            if *known != seen {
+                return Err(format!("the stream has told {known:?}, and it is {seen:?}"));
+            }
+        }
+        Ok(())
+    }
+}
