@@ -13,6 +13,7 @@ LOAD_FLAGS ?=
 SOAK_SECONDS ?= 1800
 SOAK_FLAGS ?=
 export SIM_SECONDS ?= 60
+EXPLORE_FLAGS ?=
 ENGINES ?=
 FRESH_FLAGS ?=
 DRIVER_FLAGS ?=
@@ -25,7 +26,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak simulate fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers bench-bullmq
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak simulate explore fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers bench-bullmq
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -138,6 +139,9 @@ soak: ## mixed traffic for SOAK_SECONDS (1800): whether memory stays flat and ME
 
 simulate: ## the core for SIM_SECONDS (60) under random operations, crashes, failovers and broken bytes; SEED repeats a run
 	@scripts/simulate.sh
+
+explore: ## all states of small queues, for a night on two cores; goes on where it was stopped; EXPLORE_SECONDS, EXPLORE_STATES a list
+	@scripts/explore.sh $(EXPLORE_FLAGS)
 
 fuzz: ## hostile bytes for the parts that read them, a minute each (FUZZ_SECONDS); needs nightly Rust
 	@scripts/fuzz.sh

@@ -23,7 +23,7 @@ done
 
 say "clippy"
 cargo clippy --all-targets "${CARGO_FLAGS_LIST[@]}" -- -D warnings
-cargo clippy --package dq-simulation --package dq-core-bench --all-targets "${CARGO_FLAGS_LIST[@]}" -- -D warnings
+cargo clippy --package dq-simulation --package dq-explorer --package dq-core-bench --all-targets "${CARGO_FLAGS_LIST[@]}" -- -D warnings
 for program in "${PROGRAMS[@]}"; do
     cargo_of "$program" clippy --all-targets -- -D warnings
 done

@@ -30,6 +30,9 @@ say "simulation"
 cargo test --package dq-simulation --profile checked "${CARGO_FLAGS_LIST[@]}" 2>&1 | tee -a "$logs/rust" || failed=1
 SEED=1 STEPS=200000 scripts/simulate.sh | tee "$logs/simulation" || failed=1
 
+say "exploring"
+scripts/explore.sh --threads 2 | tee "$logs/exploring" || failed=1
+
 say "fuzzing, for seconds"
 FUZZ_SECONDS=${FUZZ_SECONDS:-4} scripts/fuzz.sh --stable | tee "$logs/fuzzing" || failed=1
 
@@ -53,6 +56,7 @@ DQ_MODULE=$CHECKED_MODULE REDIS_SERVER=$REDIS_SERVER DQ_CLI=$TARGET/cli/debug/dq
 say "summary"
 grep -E '^ *Summary \[|^test result:' "$logs/rust" || echo "Rust tests: no summary, see above"
 tail -n 1 "$logs/simulation"
+tail -n 1 "$logs/exploring"
 tail -n 1 "$logs/fuzzing"
 tail -n 1 "$logs/pytest"
 exit "$failed"

@@ -60,10 +60,14 @@ fn push(lines: &mut Vec<String>, line: String, slept: u64) {
 
 /// The action with its receipts named. Another server gives others.
 fn with_receipts(action: &str, words: &[Vec<u8>]) -> String {
-    let told = action.split(' ').zip(words).map(|(word, put)| match word.as_bytes() {
-        [b'@', ..] => format!("<receipt {}>", String::from_utf8_lossy(put)),
-        _ => String::from_utf8_lossy(put).into_owned(),
-    });
+    let told = action
+        .split(' ')
+        .zip(words)
+        .map(|(word, put)| match word.as_bytes() {
+            b"''" => word.to_owned(),
+            [b'@', ..] => format!("<receipt {}>", String::from_utf8_lossy(put)),
+            _ => String::from_utf8_lossy(put).into_owned(),
+        });
     let told: Vec<_> = told.collect();
     match told.is_empty() {
         true => action.to_owned(),

@@ -27,12 +27,15 @@ pub fn walk<'a>(list: &List, actions: impl IntoIterator<Item = &'a str>) -> Opti
 /// The digest of a world.
 pub fn digest(list: &List, world: &World) -> u64 {
     // The finaliser of SplitMix64, public domain, over the words of the shape.
-    world.shape(list.past).into_iter().fold(0, |digest: u64, word| {
-        let mut z = (digest ^ word).wrapping_add(0x9E37_79B9_7F4A_7C15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    })
+    world
+        .shape(list.past)
+        .into_iter()
+        .fold(0, |digest: u64, word| {
+            let mut z = (digest ^ word).wrapping_add(0x9E37_79B9_7F4A_7C15);
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            z ^ (z >> 31)
+        })
 }
 
 /// What an action has led to.

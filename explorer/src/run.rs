@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::lists::{self, List};
-use crate::search::{search, Bounds, Outcome, Progress};
-use crate::store::Store;
 use crate::paste;
+use crate::search::{search, Bounds, Found, Outcome, Progress};
+use crate::store::Store;
 
 /// How long one step may take until it counts as one that does not end.
 const LONGEST_STEP: Duration = Duration::from_secs(20);
@@ -25,6 +25,7 @@ struct Options {
     threads: usize,
     keep: Option<PathBuf>,
     until_found: bool,
+    tells_known: bool,
 }
 
 impl Options {
@@ -37,17 +38,22 @@ impl Options {
             threads: 2,
             keep: None,
             until_found: false,
+            tells_known: false,
         };
         let mut args = args;
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or(format!("{arg} needs a value"));
-            let number = |text: String| text.parse::<u64>().map_err(|_| format!("no number: {text}"));
+            let number = |text: String| {
+                text.parse::<u64>()
+                    .map_err(|_| format!("no number: {text}"))
+            };
             match arg.as_str() {
                 "--depth" => options.depth = Some(number(value()?)? as usize),
                 "--states" => options.states = number(value()?)? as usize,
                 "--seconds" => options.seconds = number(value()?)?,
                 "--threads" => options.threads = number(value()?)?.max(1) as usize,
                 "--keep" => options.keep = Some(PathBuf::from(value()?)),
+                "--known" => options.tells_known = true,
                 "--first" => options.until_found = true,
                 name => {
                     let list = lists::find(name).ok_or(format!("there is no list {name}"))?;
@@ -78,7 +84,10 @@ pub fn run(args: impl Iterator<Item = String>) -> Result<bool, String> {
     let works: Vec<Progress> = options.lists.iter().map(|_| Progress::default()).collect();
     let (is_clean, total) = (Mutex::new(true), Mutex::new((0, 0)));
     let began = Instant::now();
-    println!("{:<22} {:>7} {:>10} {:>6} {:>9} {:>8}", "list", "actions", "states", "depth", "steps", "seconds");
+    println!(
+        "{:<22} {:>7} {:>10} {:>6} {:>9} {:>8}",
+        "list", "actions", "states", "depth", "steps", "seconds"
+    );
     std::thread::scope(|scope| {
         for _ in 0..options.threads {
             scope.spawn(|| {
@@ -91,9 +100,9 @@ pub fn run(args: impl Iterator<Item = String>) -> Result<bool, String> {
                     let began = Instant::now();
                     let found = explore(list, &options, work);
                     let states = work.states.load(Relaxed);
-                    report(list, work, &found, began.elapsed());
+                    report(list, &options, work, &found, began.elapsed());
                     if let (Ok(mut clean), Ok(mut total)) = (is_clean.lock(), total.lock()) {
-                        *clean &= found.found.is_empty();
+                        *clean &= found.found.values().all(|found| is_known(list, found));
                         *total = (total.0 + states, total.1 + work.steps.load(Relaxed));
                     }
                 }
@@ -115,7 +124,10 @@ fn explore(list: &'static List, options: &Options, work: &Progress) -> Outcome {
         time: Duration::from_secs(options.seconds),
         until_found: options.until_found,
     };
-    let file = options.keep.as_ref().map(|folder| folder.join(list.name.replace(' ', "-")));
+    let file = options
+        .keep
+        .as_ref()
+        .map(|folder| folder.join(list.name.replace(' ', "-")));
     let of = format!("{} {:?} {:?}", list.name, list.setup, list.actions);
     let kept = file.as_ref().and_then(|file| Store::load(file, &of).ok());
     let mut store = kept.unwrap_or_default();
@@ -128,7 +140,11 @@ fn explore(list: &'static List, options: &Options, work: &Progress) -> Outcome {
     })
 }
 
-fn report(list: &List, work: &Progress, outcome: &Outcome, took: Duration) {
+fn is_known(list: &List, found: &Found) -> bool {
+    list.known.contains(&found.fault.rule)
+}
+
+fn report(list: &List, options: &Options, work: &Progress, outcome: &Outcome, took: Duration) {
     let depth = outcome.by_depth.len().saturating_sub(1);
     let states: u64 = outcome.by_depth.iter().sum();
     let mut text = format!(
@@ -141,7 +157,16 @@ fn report(list: &List, work: &Progress, outcome: &Outcome, took: Duration) {
     );
     let mut found: Vec<_> = outcome.found.values().collect();
     found.sort_by_key(|found| found.actions.len());
-    for found in found {
+    let (known, new): (Vec<_>, Vec<_>) = found.into_iter().partition(|found| is_known(list, found));
+    if !known.is_empty() {
+        text += &format!("  {} faults of known kinds", known.len());
+    }
+    let told = if options.tells_known {
+        [new, known].concat()
+    } else {
+        new
+    };
+    for found in told {
         text += &format!("\n\n{}: {}\n", found.fault.rule, found.fault.text);
         text += &paste::text(list, &found.actions);
     }
@@ -156,14 +181,22 @@ fn watch(options: &Options, works: &[Progress], left: &AtomicUsize) {
         std::thread::sleep(Duration::from_millis(20));
         for ((work, list), (steps, since)) in works.iter().zip(&options.lists).zip(&mut seen) {
             let now = work.steps.load(Relaxed);
-            let path = work.path.lock().map(|path| path.clone()).unwrap_or_default();
+            let path = work
+                .path
+                .lock()
+                .map(|path| path.clone())
+                .unwrap_or_default();
             if now != *steps || path.is_empty() {
                 (*steps, *since) = (now, Instant::now());
             } else if since.elapsed() > LONGEST_STEP {
                 // Nothing can end the thread but the end of the process. The last command is the
                 // one that does not end, so it is not done again here.
                 let (last, others) = path.split_last().unwrap_or((&"", &[]));
-                println!("\n{}: this does not end\n{}", list.name, paste::text(list, others));
+                println!(
+                    "\n{}: this does not end\n{}",
+                    list.name,
+                    paste::text(list, others)
+                );
                 println!("{last}");
                 std::process::exit(1);
             }
@@ -173,8 +206,12 @@ fn watch(options: &Options, works: &[Progress], left: &AtomicUsize) {
             let states: u64 = works.iter().map(|work| work.states.load(Relaxed)).sum();
             let depths = works.iter().zip(&options.lists);
             let depths = depths.filter(|(work, _)| work.states.load(Relaxed) > 0);
-            let depths = depths.map(|(work, list)| format!("{} {}", list.name, work.depth.load(Relaxed)));
-            eprintln!("{states} states; depths: {}", depths.collect::<Vec<_>>().join(", "));
+            let depths =
+                depths.map(|(work, list)| format!("{} {}", list.name, work.depth.load(Relaxed)));
+            eprintln!(
+                "{states} states; depths: {}",
+                depths.collect::<Vec<_>>().join(", ")
+            );
         }
     }
 }

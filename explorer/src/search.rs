@@ -109,7 +109,9 @@ pub fn search(
 }
 
 fn named(list: &'static List, path: &[u8]) -> Vec<&'static str> {
-    let actions = path.iter().filter_map(|action| list.actions.get(usize::from(*action)));
+    let actions = path
+        .iter()
+        .filter_map(|action| list.actions.get(usize::from(*action)));
     actions.copied().collect()
 }
 

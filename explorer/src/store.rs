@@ -92,7 +92,12 @@ impl Store {
         File::open(path)?.read_to_end(&mut bytes)?;
         for state in bytes.chunks_exact(BYTES) {
             let (head, digest) = state.split_at(6);
-            let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
+            let number = |bytes: &[u8]| {
+                bytes
+                    .iter()
+                    .rev()
+                    .fold(0, |n, byte| n << 8 | u64::from(*byte))
+            };
             let [.., action, depth] = *head else {
                 continue;
             };

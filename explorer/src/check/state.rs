@@ -1,10 +1,7 @@
 //! What must hold in each state of the world.
 
-use std::collections::BTreeMap;
-
 use super::{queue, Fault};
-use crate::world::{Key, World};
-use dq_queue::message::after::OnFail;
+use crate::world::World;
 use dq_queue::message::kin::Wait;
 use dq_queue::message::state::StoredState;
 use dq_queue::Queue;
@@ -25,47 +22,29 @@ pub fn check(world: &World, past: u64) -> Vec<Fault> {
         let ended = queue.zip(seq).and_then(|(queue, seq)| queue.ended(seq));
         if seq.is_none() || ended.is_some() {
             let id = String::from_utf8_lossy(id);
-            faults.push(Fault::new("wait", format!("{id} has ended, and WAIT was not told")));
+            faults.push(Fault::new(
+                "wait",
+                format!("{id} has ended, and WAIT was not told"),
+            ));
         }
     }
     faults
 }
 
-/// Children that are dead and hold their parent.
-type Kept = BTreeMap<(Key, Key), u64>;
-
-fn kept_children(world: &World) -> Kept {
-    let mut kept = Kept::new();
-    for place in world.places.values() {
-        let sets = place.queue.siblings().into_iter().flat_map(|all| all.iter());
-        for (_, set) in sets.filter(|(_, set)| set.parent.on_dead == OnFail::Hold) {
-            let parent = (set.parent.key.clone(), set.parent.id.clone());
-            *kept.entry(parent).or_default() += set.dead;
-        }
-    }
-    kept
-}
-
 /// A parent is held as long as its children have not ended, and no longer.
 fn parents(world: &World, faults: &mut Vec<Fault>) {
-    let kept = kept_children(world);
-    for (key, place) in &world.places {
+    for place in world.places.values() {
         for numbered in place.queue.parts().messages() {
             let held = numbered.message.stored == StoredState::Held;
             let children = numbered.message.children();
-            let Some(children) = children.filter(|children| held && children.wait == Wait::Now) else {
+            let Some(children) = children.filter(|children| held && children.wait == Wait::Now)
+            else {
                 continue;
             };
-            let id = place.queue.id_of(numbered.seq, numbered.message).to_box();
-            let name = String::from_utf8_lossy(&id).into_owned();
             if children.have_ended() && !is_due(&place.queue, world) {
+                let id = place.queue.id_of(numbered.seq, numbered.message).to_box();
+                let name = String::from_utf8_lossy(&id);
                 let text = format!("{name} is held, and its children have ended");
-                faults.push(Fault::new("parents", text));
-            }
-            let known = kept.get(&(key.clone(), id)).copied().unwrap_or(0);
-            if known > children.counts.kept {
-                let counted = children.counts.kept;
-                let text = format!("{known} dead children hold {name}, which counts {counted}");
                 faults.push(Fault::new("parents", text));
             }
         }

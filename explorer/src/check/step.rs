@@ -1,9 +1,13 @@
 //! What must hold for each step from one state to another.
 
+use std::collections::BTreeMap;
+
 use super::queue::saved;
 use super::Fault;
 use crate::lists::List;
 use crate::world::{Key, Step, World};
+use dq_queue::message::after::OnFail;
+use dq_queue::message::kin::Wait;
 use dq_queue::message::state::{State, StoredState};
 use dq_queue::Queue;
 
@@ -18,16 +22,23 @@ pub fn check(list: &List, before: &World, action: &str, after: &World, step: &St
         };
         faults.push(Fault::new(rule, text.clone()));
     }
+    if step.reply.starts_with("ERR ") {
+        faults.push(Fault::new("list", step.reply.clone()));
+    }
     for (key, place) in &after.places {
         if saved(&place.queue) != saved(&place.replica) {
             let key = String::from_utf8_lossy(key);
-            faults.push(Fault::new("replica", format!("the replica of {key} differs")));
+            faults.push(Fault::new(
+                "replica",
+                format!("the replica of {key} differs"),
+            ));
         }
         if let Some(was) = before.places.get(key) {
             letters(&was.queue, &place.queue, action, &mut faults);
             reruns(&was.queue, &place.queue, action, &mut faults);
         }
     }
+    parents(before, action, after, &mut faults);
     if list.is_confluent {
         confluent(list, before, action, after, step, &mut faults);
     }
@@ -35,7 +46,9 @@ pub fn check(list: &List, before: &World, action: &str, after: &World, step: &St
 }
 
 fn replaces_queues(action: &str) -> bool {
-    ["COPY", "RENAME", "DEL"].iter().any(|verb| action.starts_with(verb))
+    ["COPY", "RENAME", "DEL"]
+        .iter()
+        .any(|verb| action.starts_with(verb))
 }
 
 /// Each message that dies where DEADTO takes it has gone, or stays dead for a reason.
@@ -48,7 +61,9 @@ fn letters(was: &Queue, is: &Queue, action: &str, faults: &mut Vec<Fault>) {
         return;
     }
     let moved = |queue: &Queue| queue.dead_letters().map_or(0, |letters| letters.moved);
-    let stays = is.dead_letters().is_some_and(|letters| letters.stays.is_some());
+    let stays = is
+        .dead_letters()
+        .is_some_and(|letters| letters.stays.is_some());
     let deaths = is.totals().deaths - was.totals().deaths;
     let gone = moved(is).saturating_sub(moved(was));
     if !stays && deaths != gone {
@@ -59,8 +74,12 @@ fn letters(was: &Queue, is: &Queue, action: &str, faults: &mut Vec<Fault>) {
 
 /// What waits for the end of a run is sent, whatever that end was.
 fn reruns(was: &Queue, is: &Queue, action: &str, faults: &mut Vec<Fault>) {
-    let takes = ["SEND", "CANCEL", "PURGE", "FIND", "ACKSEND", "UPDATE", "TIMER"];
-    if replaces_queues(action) || takes.iter().any(|verb| action.starts_with(verb)) && !is_timer_only(action) {
+    let takes = [
+        "SEND", "CANCEL", "PURGE", "FIND", "ACKSEND", "UPDATE", "TIMER",
+    ];
+    if replaces_queues(action)
+        || takes.iter().any(|verb| action.starts_with(verb)) && !is_timer_only(action)
+    {
         return;
     }
     for numbered in was.parts().messages() {
@@ -75,7 +94,64 @@ fn reruns(was: &Queue, is: &Queue, action: &str, faults: &mut Vec<Fault>) {
         });
         if !has {
             let id = String::from_utf8_lossy(&id);
-            faults.push(Fault::new("reruns", format!("what waits for the run of {id} is lost")));
+            faults.push(Fault::new(
+                "reruns",
+                format!("what waits for the run of {id} is lost"),
+            ));
+        }
+    }
+}
+
+/// The dead children that hold their parent, by the key and the id of the parent.
+fn kept_children(world: &World) -> BTreeMap<(Key, Key), u64> {
+    let mut kept = BTreeMap::new();
+    for place in world.places.values() {
+        let sets = place
+            .queue
+            .siblings()
+            .into_iter()
+            .flat_map(|all| all.iter());
+        for (_, set) in sets.filter(|(_, set)| set.parent.on_dead == OnFail::Hold) {
+            let parent = (set.parent.key.clone(), set.parent.id.clone());
+            *kept.entry(parent).or_default() += set.dead;
+        }
+    }
+    kept
+}
+
+/// The parents that children hold: their numbers and the dead children that they count.
+fn counting(world: &World) -> BTreeMap<(Key, Key), (u64, u64)> {
+    let mut counting = BTreeMap::new();
+    for (key, place) in &world.places {
+        for numbered in place.queue.parts().messages() {
+            let children = numbered.message.children();
+            let is_held = numbered.message.stored == StoredState::Held;
+            if let Some(children) = children.filter(|of| is_held && of.wait == Wait::Now) {
+                let id = place.queue.id_of(numbered.seq, numbered.message).to_box();
+                counting.insert((key.clone(), id), (numbered.seq, children.counts.kept));
+            }
+        }
+    }
+    counting
+}
+
+/// A parent that has counted its dead children goes on to do so.
+fn parents(before: &World, action: &str, after: &World, faults: &mut Vec<Fault>) {
+    let goes = |world: &World| {
+        let mut queues = world.places.values();
+        queues.any(|place| place.queue.settings().dead_to.is_some())
+    };
+    if replaces_queues(action) || goes(before) || goes(after) {
+        return;
+    }
+    let (were, are) = (kept_children(before), kept_children(after));
+    let (counted, counts) = (counting(before), counting(after));
+    for (parent, (seq, kept)) in counts {
+        let known = |all: &BTreeMap<(Key, Key), u64>| all.get(&parent).copied().unwrap_or(0);
+        if counted.get(&parent) == Some(&(seq, known(&were))) && kept != known(&are) {
+            let (id, dead) = (String::from_utf8_lossy(&parent.1), known(&are));
+            let text = format!("{dead} dead children hold {id}, which counts {kept}");
+            faults.push(Fault::new("parents", text));
         }
     }
 }
@@ -84,7 +160,8 @@ fn is_timer_only(action: &str) -> bool {
     action.starts_with("TIMER")
 }
 
-/// A command that comes before the timer does what it does behind it.
+/// A command that comes before the timer does what it does behind it. That is so for the queue of
+/// the command: what is due in others may come before or behind.
 fn confluent(
     list: &List,
     before: &World,
@@ -93,20 +170,38 @@ fn confluent(
     step: &Step,
     faults: &mut Vec<Fault>,
 ) {
-    let is_time = ["CLOCK", "MS", "TIMER", "BACK", "STANDSTILL", "TURN", "COPY", "RENAME", "DEL"];
-    if is_time.iter().any(|verb| action.starts_with(verb)) || !before.is_any_due() {
+    // WAIT only reads, and looks at what the timer has left.
+    let others = [
+        "CLOCK",
+        "MS",
+        "TIMER",
+        "BACK",
+        "STANDSTILL",
+        "TURN",
+        "WAIT",
+        "CLOSE",
+    ];
+    let is_other = others.iter().any(|verb| action.starts_with(verb));
+    let key = action.split(' ').nth(1).unwrap_or_default().as_bytes();
+    if is_other || replaces_queues(action) || !before.is_due(key) || before.has_plans() {
         return;
     }
     let mut other = before.clone();
-    other.settle();
+    other.settle_queue(key);
     let Some(behind) = other.act(action) else {
         return;
     };
-    other.settle();
     let mut one = after.clone();
+    if one.has_plans() || other.has_plans() {
+        return;
+    }
     one.settle();
+    other.settle();
     if behind.reply != step.reply {
-        let text = format!("behind the timer it replies {}, and before it {}", behind.reply, step.reply);
+        let text = format!(
+            "behind the timer it replies {}, and before it {}",
+            behind.reply, step.reply
+        );
         return faults.push(Fault::new("timer first", text));
     }
     if one.shape(list.past) != other.shape(list.past) {
@@ -117,10 +212,15 @@ fn confluent(
 fn difference(one: &World, other: &World) -> String {
     let told = |world: &World| {
         let queues = world.places.iter();
-        let queues = queues.map(|(key, place)| format!("{}: {}", name(key), seen(&place.queue, world)));
+        let queues =
+            queues.map(|(key, place)| format!("{}: {}", name(key), seen(&place.queue, world)));
         queues.collect::<Vec<_>>().join("; ")
     };
-    format!("before the timer: {}. Behind it: {}", told(one), told(other))
+    format!(
+        "before the timer: {}. Behind it: {}",
+        told(one),
+        told(other)
+    )
 }
 
 fn name(key: &Key) -> String {
@@ -135,7 +235,9 @@ fn seen(queue: &Queue, world: &World) -> String {
         let id = queue.id_of(numbered.seq, numbered.message).to_box();
         let state = match numbered.message.stored {
             StoredState::Running => "running",
-            _ => queue.view(numbered.seq, now).map_or("gone", |view| State::name(view.state)),
+            _ => queue
+                .view(numbered.seq, now)
+                .map_or("gone", |view| State::name(view.state)),
         };
         let payload = String::from_utf8_lossy(numbered.content.payload);
         format!("{} {payload} {state}", String::from_utf8_lossy(&id))

@@ -1,6 +1,6 @@
 //! Lists of what happens when messages die: DEADTO, RERUN, parents, holds, redrives.
 
-use super::{List, LIST};
+use super::{List, LIST, UNSETTLED};
 
 /// The lists.
 pub const LISTS: &[List] = &[
@@ -24,11 +24,16 @@ pub const LISTS: &[List] = &[
             "CLOCK",
             "TIMER q",
         ],
+        known: UNSETTLED,
+        depth: 6,
         ..LIST
     },
     List {
         name: "dead letters",
-        setup: &["CREATE q RETRIES 0 DEADTO d ONDEAD BLOCK DEADCOUNT 1", "CREATE d MAXLEN 2"],
+        setup: &[
+            "CREATE q RETRIES 0 DEADTO d ONDEAD BLOCK DEADCOUNT 1",
+            "CREATE d MAXLEN 2",
+        ],
         actions: &[
             "SEND q v1 ID a",
             "SEND q v2 ID a REPLACE",
@@ -50,6 +55,7 @@ pub const LISTS: &[List] = &[
             "CLOCK",
             "TIMER q",
         ],
+        known: UNSETTLED,
         ..LIST
     },
     List {
@@ -77,6 +83,7 @@ pub const LISTS: &[List] = &[
             "TIMER c",
             "TIMER p",
         ],
+        known: UNSETTLED,
         ..LIST
     },
     List {
@@ -100,11 +107,14 @@ pub const LISTS: &[List] = &[
             "TIMER c",
             "TIMER d",
         ],
+        known: UNSETTLED,
         ..LIST
     },
     List {
         name: "timeouts",
-        setup: &["CREATE q RETRIES 1 MAXTIMEOUTS 1 ERRORS 2 ONDEAD BLOCK BACKOFF FIXED 4 DEADRETAIN 20"],
+        setup: &[
+            "CREATE q RETRIES 1 MAXTIMEOUTS 1 ERRORS 2 ONDEAD BLOCK BACKOFF FIXED 4 DEADRETAIN 20",
+        ],
         actions: &[
             "SEND q v ID a GROUP g",
             "SEND q v ID b GROUP g MAXTIMEOUTS 2 RETRIES 0",
@@ -116,10 +126,11 @@ pub const LISTS: &[List] = &[
             "TOUCH q 12 @1",
             "REDRIVE q ALL",
             "RESUME q GROUP g",
-            "PAUSE q GROUP g 6",
+            "PAUSE q GROUP g FOR 6",
             "CLOCK",
             "TIMER q",
         ],
+        depth: 6,
         ..LIST
     },
 ];

@@ -1,6 +1,6 @@
 //! Lists of how messages come and go: batches, parking, schedules, records, ACKSEND.
 
-use super::{List, LIST};
+use super::{List, LIST, UNSETTLED};
 
 /// The lists.
 pub const LISTS: &[List] = &[
@@ -20,11 +20,13 @@ pub const LISTS: &[List] = &[
             "NACK q @1 FATAL",
             "CANCEL q a",
             "REDRIVE q ALL",
-            "ALTER q DEADTO",
+            "ALTER q DEADTO ''",
             "PURGE q STATE dead",
             "CLOCK",
             "TIMER q",
         ],
+        known: UNSETTLED,
+        depth: 4,
         ..LIST
     },
     List {
@@ -41,9 +43,9 @@ pub const LISTS: &[List] = &[
             "NACK q @1 SILENT PARK FOR 6",
             "ACK q @1",
             "NACK q @1",
-            "SIGNAL q a s",
-            "SIGNAL q b s",
-            "SIGNAL q c s",
+            "SIGNAL q a DATA s",
+            "SIGNAL q b DATA s",
+            "SIGNAL q c",
             "CANCEL q a",
             "REDRIVE q ALL",
             "CLOCK",
@@ -72,6 +74,7 @@ pub const LISTS: &[List] = &[
             "MS 1",
             "TIMER q",
         ],
+        depth: 4,
         ..LIST
     },
     List {
@@ -94,6 +97,7 @@ pub const LISTS: &[List] = &[
             "CLOCK",
             "TIMER q",
         ],
+        depth: 4,
         ..LIST
     },
     List {
@@ -115,6 +119,7 @@ pub const LISTS: &[List] = &[
         ],
         // Each firing is an entry of its own in the log, so a command comes between two of them.
         is_confluent: false,
+        depth: 6,
         ..LIST
     },
     List {
@@ -139,6 +144,8 @@ pub const LISTS: &[List] = &[
             "TIMER q",
             "TIMER r",
         ],
+        known: UNSETTLED,
+        depth: 6,
         ..LIST
     },
 ];

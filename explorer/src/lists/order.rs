@@ -22,7 +22,7 @@ pub const LISTS: &[List] = &[
             "NACK q @1 FATAL",
             "NACK q @1 DELAY 4 PAUSE GROUP 6",
             "PAUSE q",
-            "PAUSE q GROUP g 6",
+            "PAUSE q GROUP g FOR 6",
             "RESUME q",
             "RESUME q GROUP g",
             "GROUPSET q g WEIGHT 2 CONCURRENCY 2",
@@ -55,11 +55,16 @@ pub const LISTS: &[List] = &[
             "CLOCK",
             "TIMER q",
         ],
+        depth: 4,
         ..LIST
     },
     List {
         name: "limits",
-        setup: &["CREATE q RETRIES 0", "LIMIT q l CONCURRENCY 1", "LIMIT q m* RATE 2 PER 10"],
+        setup: &[
+            "CREATE q RETRIES 0",
+            "LIMIT q l CONCURRENCY 1",
+            "LIMIT q m* RATE 2 PER 10",
+        ],
         actions: &[
             "SEND q v ID a LIMITS 1 l",
             "SEND q v ID b LIMITS 2 l m1 COST 2",
@@ -104,6 +109,7 @@ pub const LISTS: &[List] = &[
             "CLOCK",
             "TIMER q",
         ],
+        depth: 6,
         ..LIST
     },
     List {
@@ -127,6 +133,7 @@ pub const LISTS: &[List] = &[
             "CLOCK",
             "TIMER q",
         ],
+        depth: 4,
         ..LIST
     },
 ];

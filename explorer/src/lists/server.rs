@@ -1,6 +1,6 @@
 //! Lists of what the server adds: slices, clients that wait, clocks, copies, bursts.
 
-use super::{List, LIST};
+use super::{List, LIST, UNSETTLED};
 
 /// The lists.
 pub const LISTS: &[List] = &[
@@ -25,6 +25,7 @@ pub const LISTS: &[List] = &[
             "CLOCK",
             "TIMER q",
         ],
+        depth: 4,
         ..LIST
     },
     List {
@@ -49,6 +50,7 @@ pub const LISTS: &[List] = &[
             "CLOCK",
             "TIMER q",
         ],
+        depth: 6,
         ..LIST
     },
     List {
@@ -94,6 +96,8 @@ pub const LISTS: &[List] = &[
             "TICK q ADVANCE 8",
             "PURGE q",
         ],
+        known: UNSETTLED,
+        depth: 4,
         ..LIST
     },
     List {
@@ -119,6 +123,8 @@ pub const LISTS: &[List] = &[
             "TIMER q",
             "TIMER r",
         ],
+        known: UNSETTLED,
+        depth: 4,
         ..LIST
     },
     List {
@@ -142,6 +148,7 @@ pub const LISTS: &[List] = &[
         ],
         most_events: 1,
         is_confluent: false,
+        depth: 4,
         ..LIST
     },
 ];

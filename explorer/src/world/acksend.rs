@@ -54,7 +54,9 @@ impl World {
     }
 
     fn prepare(&mut self, part: &mut Part<'_>) -> Result<bool, Error> {
-        let clock = self.queue(&part.key).map_or(Clock::Server, |queue| queue.clock());
+        let clock = self
+            .queue(&part.key)
+            .map_or(Clock::Server, |queue| queue.clock());
         op::check_times(clock, &Op::AckSend(part.op.clone()))?;
         if !self.places.contains_key(&part.key) {
             return Ok(part.op.receipt.is_none());
@@ -62,7 +64,9 @@ impl World {
         let begun = self.begin(&part.key);
         part.begun = Some(begun);
         let queue = self.queue(&part.key);
-        queue.map_or(Ok(false), |queue| queue.can_ack_send(&part.op, begun.moment))
+        queue.map_or(Ok(false), |queue| {
+            queue.can_ack_send(&part.op, begun.moment)
+        })
     }
 
     fn commit_part(&mut self, part: &Part<'_>, outbox: &mut Outbox, step: &mut Step) -> bool {

@@ -80,7 +80,8 @@ impl World {
             self.watching.retain(|watch| !is_it(watch));
             if self.watching.len() == before {
                 let id = String::from_utf8_lossy(&ending.id);
-                step.faults.push(format!("an end is told that nobody waits for: {id}"));
+                step.faults
+                    .push(format!("an end is told that nobody waits for: {id}"));
             }
         }
     }

@@ -26,7 +26,9 @@ impl World {
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let (verb, rest) = words.split_first()?;
         let key = rest.first().copied().unwrap_or_default();
-        let ms = std::str::from_utf8(key).ok().and_then(|word| word.parse().ok());
+        let ms = std::str::from_utf8(key)
+            .ok()
+            .and_then(|word| word.parse().ok());
         match *verb {
             b"CLOCK" => self.clock().then_some(())?,
             b"MS" => self.ms += ms.unwrap_or(1),
@@ -163,11 +165,14 @@ impl World {
             let leaves = dead.is_some_and(|(state, _)| {
                 state == dq_queue::message::state::State::Dead
                     && queue.settings().dead_to.is_some()
-                    && queue.dead_letters().is_none_or(|letters| letters.stays.is_none())
+                    && queue
+                        .dead_letters()
+                        .is_none_or(|letters| letters.stays.is_none())
             });
             if leaves {
                 let id = String::from_utf8_lossy(id);
-                step.faults.push(format!("SEND is refused for {id}, which is just leaving"));
+                step.faults
+                    .push(format!("SEND is refused for {id}, which is just leaving"));
             }
         }
     }

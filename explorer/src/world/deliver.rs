@@ -78,7 +78,10 @@ impl World {
         let found = letters.map_or(0, |letters| letters.letters.len());
         let stays = letters.is_some_and(|letters| letters.stays.is_some());
         if found < outbox.deaths && !stays {
-            let text = format!("{} deaths are owed to DEADTO, and {found} letters go", outbox.deaths);
+            let text = format!(
+                "{} deaths are owed to DEADTO, and {found} letters go",
+                outbox.deaths
+            );
             step.faults.push(format!("a dead letter is lost: {text}"));
         }
         if let Some(letters) = outbox.letters {
@@ -137,7 +140,10 @@ impl World {
         step: &mut Step,
     ) {
         let mut begun = self.begin_without_events(to);
-        if self.send_together(to, &mut begun, letters, moved, outbox, step).is_ok() {
+        if self
+            .send_together(to, &mut begun, letters, moved, outbox, step)
+            .is_ok()
+        {
             return;
         }
         for letter in letters.chunks(1) {
@@ -202,7 +208,9 @@ impl World {
             let message = queue.message(seq);
             let id = message.map(|message| queue.id_of(seq, message).to_box());
             let new_id = id.filter(|id| *id != letter.id);
-            moved.gone.push((letter.seq, new_id.map(|id| id.into_vec().into())));
+            moved
+                .gone
+                .push((letter.seq, new_id.map(|id| id.into_vec().into())));
         }
         Ok(())
     }

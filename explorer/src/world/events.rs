@@ -35,7 +35,8 @@ impl World {
             if was != needs {
                 let id = String::from_utf8_lossy(&one.id);
                 let (kind, was) = (one.kind.name(), was.unwrap_or("is not there"));
-                step.faults.push(format!("events: {kind} of {id}, which {was}"));
+                step.faults
+                    .push(format!("events: {kind} of {id}, which {was}"));
             }
             // An ack is the end, though the record may stay.
             match becomes.filter(|_| one.kind != Kind::Acked) {

@@ -147,7 +147,9 @@ impl Place {
     /// The receipts of the running messages, in ascending order.
     pub fn running(&self) -> Vec<Receipt> {
         let messages = self.queue.parts();
-        let receipts = messages.messages().map(|numbered| numbered.message.receipt());
+        let receipts = messages
+            .messages()
+            .map(|numbered| numbered.message.receipt());
         let mut receipts: Vec<_> = receipts.filter(|receipt| *receipt > 0).collect();
         receipts.sort_unstable();
         receipts

@@ -95,6 +95,21 @@ impl World {
         self.places.keys().any(|key| self.is_due(key))
     }
 
+    /// Whether slices of a bulk operation are to come.
+    pub fn has_plans(&self) -> bool {
+        self.places.values().any(|place| !place.plans.is_empty())
+    }
+
+    /// Lets the timer do all that is due in one queue.
+    pub fn settle_queue(&mut self, key: &[u8]) {
+        for _ in 0..MOST_TURNS {
+            if !self.is_due(key) {
+                return;
+            }
+            self.timer(key, &mut Step::default());
+        }
+    }
+
     /// Lets the timer do all that is due.
     pub fn settle(&mut self) {
         for _ in 0..MOST_TURNS {

@@ -1,5 +1,6 @@
 //! The words of an action. `@1` is the first running receipt of the queue, by number, `@2` the
-//! second. `@0` is one that no delivery has. `+8` is the time of the queue and 8 ms.
+//! second. `@0` is one that no delivery has. `+8` is the time of the queue and 8 ms, and `''` an
+//! empty word.
 
 use super::World;
 
@@ -26,6 +27,7 @@ impl World {
                     let ms = read(std::str::from_utf8(rest).ok()?)?;
                     (self.time_of(key) + ms).to_string()
                 }
+                b"''" => String::new(),
                 _ => word.to_owned(),
             };
             words.push(put.into_bytes());

@@ -98,7 +98,9 @@ impl Writer {
     fn text(&mut self, text: &[u8]) {
         self.len(text.len());
         for chunk in text.chunks(8) {
-            let word = chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            let word = chunk
+                .iter()
+                .fold(0, |word, byte| word << 8 | u64::from(*byte));
             self.plain(word);
         }
     }
@@ -333,16 +335,15 @@ impl Writer {
         self.extension(message);
     }
 
+    /// What a plain message does not have. It may be stored in a longer form than it needs.
     fn extension(&mut self, message: &Message) {
-        let Some(ext) = message.extension() else {
-            return;
-        };
-        self.choices(ext.choices.as_deref());
-        for at in [ext.ended_at, ext.due_at, ext.score_base, ext.ttl_base] {
-            self.time(at);
-        }
-        self.plain(ext.failures.min(MOST_FAILURES));
-        self.plain(ext.timeouts.min(MOST_FAILURES));
+        self.choices(message.choices());
+        // Of a parked message, since when it is.
+        self.time(message.extension().map_or(NEVER, |ext| ext.ended_at));
+        let bases = [message.due_at(), message.score_base(), message.ttl_base()];
+        bases.into_iter().for_each(|at| self.time(at));
+        self.plain(message.failures().min(MOST_FAILURES));
+        self.plain(message.timeouts().min(MOST_FAILURES));
         self.len(message.errors().len());
         for failed in message.errors() {
             self.plain(failed.attempt.min(MOST_ATTEMPTS));

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Builds explorer/ and runs it with the given arguments. Without any it explores all lists for EXPLORE_SECONDS each (a
+# night for all), or up to EXPLORE_STATES states each, and keeps what it has reached: run it again to go on.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib/common.sh
+
+need_rust
+cargo build --package dq-explorer --profile checked --quiet "${CARGO_FLAGS_LIST[@]}"
+if [ $# -eq 0 ]; then
+    set -- --depth 99 --states "${EXPLORE_STATES:-1500000}" --seconds "${EXPLORE_SECONDS:-7200}" \
+        --keep "$TARGET/explored"
+fi
+exec "$TARGET/checked/explore" "$@"
