@@ -25,9 +25,9 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             reply.field("name", &consumer.name);
             reply.field("running", consumer.running);
             reply.field("last-seen", consumer.last_seen);
-            reply.field("delivered", consumer.delivered);
-            reply.field("acked", consumer.acked);
-            reply.field("nacked", consumer.nacked);
+            reply.field("delivered", consumer.delivered.get());
+            reply.field("acked", consumer.acked.get());
+            reply.field("nacked", consumer.nacked.get());
         }
     })
 }

@@ -132,17 +132,17 @@ const TOTALS: usize = 11;
 
 fn totals(reply: Reply<'_>, queue: &Queue) {
     let totals = queue.totals();
-    reply.field("sent", totals.sent);
-    reply.field("duplicates", totals.duplicates);
-    reply.field("delivered", totals.delivered);
-    reply.field("redelivered", totals.redelivered);
-    reply.field("acked", totals.acked);
-    reply.field("nacked", totals.nacked);
-    reply.field("timeouts", totals.timeouts);
-    reply.field("deaths", totals.deaths);
-    reply.field("expired", totals.expired);
-    reply.field("cancellations", totals.cancellations);
-    reply.field("redriven", totals.redriven);
+    reply.field("sent", totals.sent.get());
+    reply.field("duplicates", totals.duplicates.get());
+    reply.field("delivered", totals.delivered.get());
+    reply.field("redelivered", totals.redelivered.get());
+    reply.field("acked", totals.acked.get());
+    reply.field("nacked", totals.nacked.get());
+    reply.field("timeouts", totals.timeouts.get());
+    reply.field("deaths", totals.deaths.get());
+    reply.field("expired", totals.expired.get());
+    reply.field("cancellations", totals.cancellations.get());
+    reply.field("redriven", totals.redriven.get());
 }
 
 /// The number of fields that [`times`] writes.
@@ -185,7 +185,10 @@ fn dead_letters(reply: Reply<'_>, queue: &Queue) {
     });
     reply.field("deadto", dead_to.as_deref());
     let letters = queue.dead_letters();
-    reply.field("deadto-moved", letters.map_or(0, |letters| letters.moved));
+    reply.field(
+        "deadto-moved",
+        letters.map_or(0, |letters| letters.moved.get()),
+    );
     let stays = letters.and_then(|letters| letters.stays);
     reply.field("deadto-error", stays.map(|(stays, _)| stays.text()));
 }

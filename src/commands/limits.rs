@@ -59,7 +59,7 @@ fn write_limit(reply: Reply<'_>, limit: &Limit, now: Millis) {
         reply.unsigned(rate.count - free);
     }
     reply.field("running", limit.running);
-    reply.field("running-cost", limit.running_cost);
+    reply.field("running-cost", limit.running_cost.get());
     reply.field("waiting", limit.waiting() as u64);
     let next = limit.room_at(1).map(|at| at.max(now));
     reply.field("next-free", next.filter(|_| !limit.is_pattern()));

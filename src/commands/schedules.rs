@@ -76,10 +76,10 @@ fn write_schedule(reply: Reply<'_>, name: &[u8], schedule: &Schedule) {
     reply.field("definition", schedule.rule.definition().as_bytes());
     reply.field("next-at", schedule.next_at);
     reply.field("last-at", schedule.last_at);
-    reply.field("fired", schedule.fired);
+    reply.field("fired", schedule.fired.get());
     reply.field("until", extras.limits.until);
     reply.field("times", extras.limits.times);
     reply.field("jitter", extras.limits.jitter);
     reply.field("paused", extras.paused.is_some());
-    reply.field("skipped", extras.skipped);
+    reply.field("skipped", extras.skipped.get());
 }

@@ -4,6 +4,7 @@ use crate::redis::info::InfoWriter;
 use crate::redis::{calls, faults, OwnedName};
 use dq_queue::message::state::State;
 use dq_queue::stats::Lateness;
+use dq_queue::sums::Count;
 use dq_queue::Queue;
 
 use super::waiting::wait_list;
@@ -21,7 +22,7 @@ struct Sums {
     queues: u64,
     by_state: [u64; State::ALL.len()],
     memory: u64,
-    skipped_fires: u64,
+    skipped_fires: Count,
     lateness: Lateness,
 }
 
@@ -54,7 +55,7 @@ impl Sums {
         for (late, n) in queue.lateness().counts() {
             self.lateness.add(late, n);
         }
-        self.skipped_fires += queue.totals().skipped_fires;
+        self.skipped_fires += queue.totals().skipped_fires.get();
     }
 }
 
@@ -76,7 +77,7 @@ pub fn write(info: &mut InfoWriter<'_>) {
         }
         info.count("memory", sums.memory);
         info.count("blocked_clients", wait_list::total() as u64);
-        info.count("skipped_fires", sums.skipped_fires);
+        info.count("skipped_fires", sums.skipped_fires.get());
     }
     if info.section(c"timer") {
         let metrics = metrics::with(|metrics| metrics.clone());

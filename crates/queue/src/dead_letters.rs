@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use crate::collections::footprint::allocated;
 use crate::message::state::Reason;
 use crate::message::Header;
+use crate::sums::Count;
 use crate::{Millis, Seq, IS_SMALL};
 
 /// The queue to which messages go that die, and which of them.
@@ -138,7 +139,7 @@ pub const MOST_TRACES: usize = if IS_SMALL { 3 } else { 1000 };
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeadLetters {
     /// How many messages have gone.
-    pub moved: u64,
+    pub moved: Count,
     /// The last messages that have gone, in order.
     pub traces: VecDeque<Trace>,
     /// The reason why messages could not go, and the time of that (Unix ms), unless some went

@@ -72,6 +72,7 @@ pub mod quote;
 pub mod schedule;
 pub mod settings;
 pub mod stats;
+pub mod sums;
 pub mod text;
 pub mod transition;
 

@@ -2,35 +2,36 @@
 
 use std::collections::BTreeMap;
 
+use crate::sums::Count;
 use crate::{Millis, MAX_EXACT};
 
 /// Totals since the queue was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Messages sent, including those that replaced one and those from schedules.
-    pub sent: u64,
+    pub sent: Count,
     /// Messages not sent because their id was taken.
-    pub duplicates: u64,
+    pub duplicates: Count,
     /// Deliveries.
-    pub delivered: u64,
+    pub delivered: Count,
     /// Deliveries with an attempt above 1.
-    pub redelivered: u64,
+    pub redelivered: Count,
     /// Messages acked.
-    pub acked: u64,
+    pub acked: Count,
     /// Messages nacked, whether or not the nack counted as a failure.
-    pub nacked: u64,
+    pub nacked: Count,
     /// Leases that ran out.
-    pub timeouts: u64,
+    pub timeouts: Count,
     /// Messages that died.
-    pub deaths: u64,
+    pub deaths: Count,
     /// Messages that died because their TTL had passed.
-    pub expired: u64,
+    pub expired: Count,
     /// Messages cancelled.
-    pub cancellations: u64,
+    pub cancellations: Count,
     /// Dead messages that a redrive made pending again.
-    pub redriven: u64,
+    pub redriven: Count,
     /// Schedules that fired but were skipped because the queue was full.
-    pub skipped_fires: u64,
+    pub skipped_fires: Count,
 }
 
 /// Maximum number of distinct values; with more, the largest are merged.
@@ -83,6 +84,11 @@ impl Lateness {
 
     /// Counts `n` deliveries that were `late` ms late.
     pub fn add(&mut self, late: Millis, n: u64) {
+        // The distribution can hold as many as a snapshot may say. Deliveries beyond are not in it.
+        let n = n.min(MAX_EXACT.saturating_sub(self.total));
+        if n == 0 {
+            return;
+        }
         self.total += n;
         match &mut self.run {
             Some((of, more)) if *of == late => *more += n,

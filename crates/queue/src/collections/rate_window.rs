@@ -3,54 +3,45 @@
 use std::collections::VecDeque;
 
 use crate::settings::Rate;
+use crate::sums::{Count, Sum};
 use crate::Millis;
 
 /// The deliveries within the last window: when, and how many in that millisecond.
 /// Each is counted for exactly `per` ms, the length of the window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RateWindow {
-    given: VecDeque<(Millis, u64)>,
-    total: u64,
+    given: VecDeque<(Millis, Count)>,
+    total: Sum,
 }
 
 impl RateWindow {
     /// Restores a window from a snapshot. `given` are deliveries, oldest first.
-    pub fn from_given(given: VecDeque<(Millis, u64)>) -> RateWindow {
-        let total = given
-            .iter()
-            .fold(0u64, |sum, (_, n)| sum.saturating_add(*n));
+    pub fn from_given(given: impl IntoIterator<Item = (Millis, u64)>) -> RateWindow {
+        let given: VecDeque<_> = given
+            .into_iter()
+            .map(|(at, n)| (at, Count::of(n)))
+            .collect();
+        let total = given.iter().map(|(_, n)| n.get()).collect();
         RateWindow { given, total }
     }
 
     /// The deliveries that are stored, oldest first.
     pub fn given(&self) -> impl ExactSizeIterator<Item = (Millis, u64)> + DoubleEndedIterator + '_ {
-        self.given.iter().copied()
+        self.given.iter().map(|(at, n)| (*at, n.get()))
     }
 
     /// How many more deliveries `rate` allows at `now`. O(1) amortised: deliveries
     /// that have left the window are dropped by the next [`RateWindow::count`].
     pub fn free(&self, rate: Rate, now: Millis) -> u64 {
-        rate.count.saturating_sub(self.used(rate, now))
+        self.used(rate, now).room_to(rate.count)
     }
 
     /// When the next delivery is allowed: `now`, or a later time.
     pub fn next_free(&self, rate: Rate, now: Millis) -> Millis {
-        let used = self.used(rate, now);
-        if used < rate.count {
-            return now;
+        match self.free(rate, now) {
+            0 => self.room_at(rate, 1),
+            _ => now,
         }
-        let mut to_leave = used - rate.count + 1;
-        for (at, n) in self
-            .given
-            .iter()
-            .filter(|(at, _)| in_window(*at, rate, now))
-        {
-            if *n >= to_leave {
-                return at.saturating_add(rate.per);
-            }
-            to_leave -= n;
-        }
-        now
     }
 
     /// When a delivery that counts as `n` is allowed (Unix ms), if nothing else is counted
@@ -60,10 +51,10 @@ impl RateWindow {
         let mut left = self.total;
         let mut at = 0;
         for (begun, counted) in &self.given {
-            if left <= most {
+            if left.is_within(most) {
                 break;
             }
-            left = left.saturating_sub(*counted);
+            left -= counted.get();
             at = begun.saturating_add(rate.per);
         }
         at
@@ -76,9 +67,9 @@ impl RateWindow {
             return;
         };
         if let Some((_, counted)) = self.given.get_mut(found) {
-            self.total = self.total.saturating_sub(*counted);
-            *counted = counted.saturating_sub(before).saturating_add(after);
-            self.total = self.total.saturating_add(*counted);
+            self.total -= counted.get();
+            *counted = Count::of(counted.get().saturating_sub(before).saturating_add(after));
+            self.total += counted.get();
         }
     }
 
@@ -88,13 +79,20 @@ impl RateWindow {
             if in_window(at, rate, now) {
                 break;
             }
-            self.total = self.total.saturating_sub(gone);
+            self.total -= gone.get();
             self.given.pop_front();
         }
-        self.total = self.total.saturating_add(n);
         match self.given.back_mut() {
-            Some((at, count)) if *at == now => *count += n,
-            _ => self.given.push_back((now, n)),
+            Some((at, count)) if *at == now => {
+                self.total -= count.get();
+                *count += n;
+                self.total += count.get();
+            }
+            _ => {
+                let count = Count::of(n);
+                self.total += count.get();
+                self.given.push_back((now, count));
+            }
         }
     }
 
@@ -108,14 +106,13 @@ impl RateWindow {
         *self = RateWindow::default();
     }
 
-    fn used(&self, rate: Rate, now: Millis) -> u64 {
-        let left: u64 = self
-            .given
-            .iter()
-            .take_while(|(at, _)| !in_window(*at, rate, now))
-            .map(|(_, n)| n)
-            .sum();
-        self.total.saturating_sub(left)
+    fn used(&self, rate: Rate, now: Millis) -> Sum {
+        let given = self.given.iter();
+        let left = given.take_while(|(at, _)| !in_window(*at, rate, now));
+        left.fold(self.total, |mut used, (_, n)| {
+            used -= n.get();
+            used
+        })
     }
 }
 

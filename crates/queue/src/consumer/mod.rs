@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 
 use crate::message::id::NameHasher;
+use crate::sums::Count;
 use crate::{ConsumerIx, Millis, Receipt, TimeIndex};
 
 /// How long after its last fetch a consumer without leases is forgotten, in ms.
@@ -24,11 +25,11 @@ pub struct Consumer {
     /// Leases that it holds now.
     pub running: u64,
     /// Messages delivered to it.
-    pub delivered: u64,
+    pub delivered: Count,
     /// Messages that it acked.
-    pub acked: u64,
+    pub acked: Count,
     /// Messages that it nacked.
-    pub nacked: u64,
+    pub nacked: Count,
     /// Messages and records that name it as their last consumer.
     mentions: u64,
     /// Whether it is listed as a consumer. If false, it was forgotten and only
@@ -104,9 +105,9 @@ impl Consumers {
         self.change(ix, |consumer| {
             if !consumer.known {
                 consumer.known = true;
-                consumer.delivered = 0;
-                consumer.acked = 0;
-                consumer.nacked = 0;
+                consumer.delivered = Count::default();
+                consumer.acked = Count::default();
+                consumer.nacked = Count::default();
             }
             consumer.last_seen = now;
         });
@@ -257,7 +258,7 @@ impl Consumers {
 
     /// Adds a listed consumer from a snapshot. `counts` are messages delivered,
     /// acked and nacked.
-    pub fn restore(&mut self, name: &[u8], last_seen: Millis, counts: [u64; 3]) {
+    pub fn restore(&mut self, name: &[u8], last_seen: Millis, counts: [Count; 3]) {
         let ix = self.find_or_add(name, last_seen);
         self.list(ix, last_seen);
         let [delivered, acked, nacked] = counts;
@@ -325,9 +326,9 @@ impl Consumers {
                 name: name.into(),
                 last_seen,
                 running: 0,
-                delivered: 0,
-                acked: 0,
-                nacked: 0,
+                delivered: Count::default(),
+                acked: Count::default(),
+                nacked: Count::default(),
                 mentions: 0,
                 known: false,
             }),

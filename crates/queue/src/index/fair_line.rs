@@ -6,6 +6,7 @@
 
 use super::ready_line::{Kind, Position};
 use crate::collections::ordered::{Key, OrderedSet};
+use crate::MAX_EXACT;
 
 /// A position in the order: priority, tag, and the position for those with equal tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +43,32 @@ pub struct Usage {
     pub estimated: u64,
 }
 
+/// The greatest tag. A dump or a long history may lead to larger ones, which count as this.
+pub const MAX_TAG: u64 = 1 << 62;
+
+/// A sum of tags.
+pub fn plus(tag: u64, more: u64) -> u64 {
+    tag.saturating_add(more).min(MAX_TAG)
+}
+
 impl Usage {
+    /// The usage in a snapshot, which may say anything.
+    pub fn checked(self) -> Usage {
+        Usage {
+            tag: self.tag.min(MAX_TAG),
+            mean: self.mean.min(MAX_EXACT),
+            estimated: self.estimated.min(MAX_TAG),
+        }
+    }
+
+    /// The usage when all tags are counted from `origin` on.
+    pub fn since(self, origin: u64) -> Usage {
+        Usage {
+            tag: self.tag.saturating_sub(origin),
+            ..self
+        }
+    }
+
     /// The usage without that of running messages.
     pub fn without_running(self) -> Usage {
         Usage {

@@ -10,6 +10,7 @@ use crate::collections::ordered::OrderedSet;
 use crate::collections::rate_window::RateWindow;
 use crate::index::ready_line::Position;
 use crate::message::limited::Limited;
+use crate::sums::Sum;
 use crate::Millis;
 
 /// A name that a limit is counted for, or a pattern.
@@ -29,7 +30,7 @@ pub struct Limit {
     /// The messages that run.
     pub running: u64,
     /// The sum of the costs of the messages that run.
-    pub running_cost: u64,
+    pub running_cost: Sum,
     /// The groups in the ready line that wait for the limit, in the order of the ready line.
     pub(crate) line: OrderedSet<Position>,
     /// Groups whose next message costs more than the limit ever allows.
@@ -88,8 +89,9 @@ impl Limit {
             _ if rule.concurrency == 0 => true,
             false => self.running + taken.messages < rule.concurrency,
             true => {
-                let running = self.running_cost.saturating_add(taken.cost);
-                running.saturating_add(cost) <= rule.concurrency
+                let room = self.running_cost.room_to(rule.concurrency);
+                self.running_cost.is_within(rule.concurrency)
+                    && cost.saturating_add(taken.cost) <= room
             }
         })
     }
@@ -141,7 +143,7 @@ impl Limit {
     /// Counts a message that runs.
     pub(super) fn run(&mut self, cost: u64) {
         self.running += 1;
-        self.running_cost = self.running_cost.saturating_add(cost);
+        self.running_cost += cost;
     }
 
     /// Counts a delivery.
@@ -168,10 +170,7 @@ impl Limit {
     pub(super) fn release(&mut self, limited: &Limited) {
         debug_assert!(self.running > 0, "what runs of a limit is miscounted");
         self.running = self.running.saturating_sub(1);
-        self.running_cost = match self.running {
-            0 => 0,
-            _ => self.running_cost.saturating_sub(limited.cost),
-        };
+        self.running_cost -= limited.cost;
     }
 
     /// The time from which on no past delivery counts any longer; `None` if none counts now.

@@ -21,6 +21,7 @@ use crate::collections::table::Table;
 use crate::index::ready_line::Position;
 use crate::message::id::{hash_name, NameHasher};
 use crate::message::limited::Limited;
+use crate::sums::Sum;
 use crate::{LimitIx, Millis};
 use smallvec::SmallVec;
 
@@ -268,6 +269,11 @@ impl NamedLimits {
         Some(self.find_or_add(name))
     }
 
+    /// The time of the next check of a limit.
+    pub(crate) fn time_of(&self, ix: LimitIx) -> Option<Millis> {
+        self.get(ix)?.time
+    }
+
     /// Sets the time of the next check of a limit. Returns the time.
     pub(crate) fn set_time(&mut self, ix: LimitIx, time: Option<Millis>) -> Option<Millis> {
         let limit = self.slots.get_mut(ix.slot())?;
@@ -314,7 +320,7 @@ impl NamedLimits {
         let all: Vec<LimitIx> = self.starting_at(0).map(|(ix, _)| ix).collect();
         for ix in &all {
             if let Some(limit) = self.get_mut(*ix) {
-                (limit.running, limit.running_cost) = (0, 0);
+                (limit.running, limit.running_cost) = (0, Sum::default());
                 limit.line = OrderedSet::new();
                 limit.too_large = OrderedSet::new();
                 limit.open = None;

@@ -1,6 +1,7 @@
 //! The end of a schedule, the spread of its messages, and the counts of fire times.
 
 use crate::message::retry::mix;
+use crate::sums::Count;
 use crate::{Millis, MAX_EXACT};
 
 /// When a schedule ends, and how far its messages are spread.
@@ -46,7 +47,7 @@ pub struct Extras {
     /// If it is paused: its next fire time when it was paused, in Unix ms.
     pub paused: Option<Millis>,
     /// The number of fire times that came at which nothing was sent.
-    pub skipped: u64,
+    pub skipped: Count,
 }
 
 impl Extras {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::collections::footprint::allocated;
 use crate::collections::ordered::OrderedSet;
 use crate::message::Choices;
+use crate::sums::Count;
 use crate::{Millis, Seq};
 pub use limits::{Extras, Limits};
 use recurrence::Recurrence;
@@ -64,7 +65,7 @@ pub struct Schedule {
     /// When it fired last, in Unix ms.
     pub last_at: Option<Millis>,
     /// How often it has fired.
-    pub fired: u64,
+    pub fired: Count,
     /// The number of the message that it sent last.
     pub last_seq: Option<Seq>,
     /// The order of creation. Among schedules due in the same millisecond, the one with

@@ -5,6 +5,7 @@ use crate::codec::wire::{put_bytes, put_number, put_optional_bytes, Reader};
 use crate::limits::{self, ensure, Invalid};
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Extras, Limits, Missed, Overlap};
+use crate::sums::Count;
 
 /// The bit that says that [`put_extras`] has written something.
 const HAS_EXTRAS: u8 = 8;
@@ -69,7 +70,7 @@ fn put_extras(out: &mut Vec<u8>, extras: &Extras) {
         times,
         some(jitter),
         extras.paused,
-        some(extras.skipped),
+        some(extras.skipped.get()),
     ];
     put_number(out, mask(parts.map(|part| part.is_some())));
     parts.into_iter().flatten().for_each(|n| put_number(out, n));
@@ -98,7 +99,7 @@ fn extras(reader: &mut Reader) -> Result<Extras, Invalid> {
     Ok(Extras {
         limits,
         paused,
-        skipped: skipped.unwrap_or(0),
+        skipped: Count::of(skipped.unwrap_or(0)),
     })
 }
 

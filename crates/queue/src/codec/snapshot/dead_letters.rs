@@ -5,7 +5,7 @@ use crate::codec::wire::{put_bytes, put_number, put_optional_bytes, Reader};
 use crate::dead_letters::{DeadLetters, Stays, Trace};
 use crate::limits::{ensure, exact, name, Invalid};
 use crate::message::state::Reason;
-use crate::MAX_EXACT;
+use crate::sums::Count;
 
 /// The most traces that are read. This is more than [`crate::dead_letters::MOST_TRACES`], which is
 /// small in tests.
@@ -14,7 +14,7 @@ const MOST: usize = 1000;
 /// Writes the frame.
 pub fn put_dead_letters(out: &mut Vec<u8>, letters: &DeadLetters) {
     out.push(tag::DEAD_LETTERS);
-    put_number(out, letters.moved);
+    put_number(out, letters.moved.get());
     match letters.stays {
         None => out.push(0),
         Some((stays, at)) => {
@@ -34,7 +34,7 @@ pub fn put_dead_letters(out: &mut Vec<u8>, letters: &DeadLetters) {
 /// Reads the output of [`put_dead_letters`] behind the tag.
 pub fn dead_letters(reader: &mut Reader) -> Result<DeadLetters, Invalid> {
     let mut letters = DeadLetters {
-        moved: reader.number()?.min(MAX_EXACT),
+        moved: Count::of(reader.number()?),
         ..DeadLetters::default()
     };
     let stays = reader.byte()?;

@@ -58,7 +58,7 @@ fn put_totals(out: &mut Vec<u8>, totals: &Totals) {
         totals.redriven,
         totals.skipped_fires,
     ] {
-        put_number(out, n);
+        put_number(out, n.get());
     }
 }
 
@@ -203,7 +203,7 @@ pub fn put_consumer(out: &mut Vec<u8>, name: &[u8], known: Option<Known>) {
     if let Some((last_seen, counts)) = known {
         put_number(out, last_seen);
         for n in counts {
-            put_number(out, n);
+            put_number(out, n.get());
         }
     }
 }
@@ -219,7 +219,7 @@ pub fn put_schedule(out: &mut Vec<u8>, name: &[u8], schedule: &Schedule) {
     put_rule(out, &schedule.rule, manner);
     put_optional(out, schedule.next_at);
     put_optional(out, schedule.last_at);
-    put_number(out, schedule.fired);
+    put_number(out, schedule.fired.get());
     put_optional(out, schedule.last_seq);
     let template = &schedule.template;
     put_optional_bytes(out, template.group.as_deref());

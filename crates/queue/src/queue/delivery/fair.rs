@@ -6,7 +6,7 @@
 //! took lately. The end of a lease puts the real time in place of that.
 
 use crate::groups::group::Group;
-use crate::index::fair_line::{FairKey, Usage};
+use crate::index::fair_line::{plus, FairKey, Usage, MAX_TAG};
 use crate::index::ready_line::{Kind, Position};
 use crate::message::Message;
 use crate::queue::Queue;
@@ -15,6 +15,12 @@ use crate::{GroupIx, Seq};
 
 /// The units of a tag in one millisecond, or in a cost of 1.
 const SCALE: u64 = 1000;
+/// The most that one message adds to a tag, so that no message takes its group out of the range
+/// of tags: a cost of 281,474,976,710.
+const MOST_CHARGED: u64 = 1 << 48;
+/// When the clock has come here, all tags are counted anew from it on. That is after at least
+/// 8,192 deliveries.
+const LATEST_CLOCK: u64 = MAX_TAG / 2;
 
 impl Queue {
     /// The usage of a group, or of the ungrouped messages.
@@ -151,14 +157,39 @@ impl Queue {
             (_, true, mean) => mean,
         };
         // Each message costs something, so that groups take turns even if no usage is known.
-        let charged = used.saturating_mul(SCALE) / weight + 1;
+        let charged = charge_of(used, weight) + 1;
         let is_estimate = is_leased && self.settings.fair == Fair::Time;
         self.change_usage(ix, |usage| {
-            usage.tag = usage.tag.max(clock).saturating_add(charged);
+            usage.tag = plus(usage.tag.max(clock), charged);
             if is_estimate {
-                usage.estimated = usage.estimated.saturating_add(charged);
+                usage.estimated = plus(usage.estimated, charged);
             }
         });
+        self.rewind_clock(ix);
+    }
+
+    /// Counts all tags from the clock on, once that is late. The order of the groups stays:
+    /// whose tag is below the clock gets that of the clock when it comes to the line. O(groups log
+    /// n). The group `giving`, whose message is on its way out, is looked at later.
+    fn rewind_clock(&mut self, giving: GroupIx) {
+        let Some(fair) = self.fair.as_deref_mut() else {
+            return;
+        };
+        let clock = fair.clock;
+        if clock < LATEST_CLOCK {
+            return;
+        }
+        fair.clock = 0;
+        fair.plain = fair.plain.since(clock);
+        fair.clear();
+        for ix in self.groups.all() {
+            let usage = self.usage(ix).since(clock);
+            self.set_usage(ix, usage);
+            if ix != giving {
+                self.groups.settle(ix);
+            }
+        }
+        self.index_usage();
     }
 
     /// Replaces the estimate by the time for which a message was held. The group still
@@ -184,9 +215,9 @@ impl Queue {
         }
         self.change_usage(ix, |usage| {
             let share = usage.estimated / running.max(1);
-            let used = held.saturating_mul(SCALE) / weight + 1;
+            let used = charge_of(held, weight) + 1;
             usage.estimated -= share;
-            usage.tag = usage.tag.saturating_sub(share).saturating_add(used);
+            usage.tag = plus(usage.tag.saturating_sub(share), used);
             usage.mean = later_mean(usage.mean, held);
         });
     }
@@ -201,9 +232,9 @@ impl Queue {
         };
         let weight = self.weight_of(ix);
         self.change_usage(ix, |usage| {
-            let before = before.saturating_mul(SCALE) / weight;
-            let after = cost.saturating_mul(SCALE) / weight;
-            usage.tag = usage.tag.saturating_sub(before).saturating_add(after);
+            let before = charge_of(before, weight);
+            let after = charge_of(cost, weight);
+            usage.tag = plus(usage.tag.saturating_sub(before), after);
         });
     }
 
@@ -234,6 +265,14 @@ impl Queue {
             }
         }
     }
+}
+
+/// What a message adds to the tag of a group with this weight that has used `used`.
+fn charge_of(used: u64, weight: u64) -> u64 {
+    used.saturating_mul(SCALE)
+        .min(MOST_CHARGED)
+        .checked_div(weight)
+        .unwrap_or(MOST_CHARGED)
 }
 
 /// The mean usage of messages, in which the last ones count most.

@@ -258,13 +258,18 @@ impl Queue {
         }
     }
 
-    /// Opens the limits that have room at `at` because time has passed.
+    /// Opens the limits that have room at `at` because time has passed. Each is checked once:
+    /// a limit that is still full cannot have room at this time any more.
     pub(in crate::queue) fn pass_time_of_limits(&mut self, at: Millis) {
         while let Some((_, ix)) = self.next_limit_time().filter(|(due, _)| *due <= at) {
-            if let Some(limits) = self.limits.as_mut() {
-                limits.set_time(ix, None);
-            }
             self.open_limit(ix);
+            let Some(limits) = self.limits.as_mut() else {
+                return;
+            };
+            if let Some(again) = limits.time_of(ix).filter(|again| *again <= at) {
+                debug_assert!(false, "a limit is due twice at {again}");
+                limits.set_time(ix, Some(at.saturating_add(1)));
+            }
         }
     }
 

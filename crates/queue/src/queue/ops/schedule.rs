@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::op::{Done, NewSchedule};
 use crate::queue::Queue;
 use crate::schedule::{Extras, Schedule, Template};
+use crate::sums::Count;
 use crate::Millis;
 
 impl Queue {
@@ -37,7 +38,7 @@ impl Queue {
             overlap: new.overlap,
             next_at: Some(next),
             last_at: None,
-            fired: 0,
+            fired: Count::default(),
             last_seq: None,
             number: 0,
             extras: extras.boxed(),

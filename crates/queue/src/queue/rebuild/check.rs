@@ -109,11 +109,10 @@ pub fn schedule(schedule: &Schedule, next_seq: Seq) -> Checked {
     let template = &schedule.template;
     template.group.as_deref().map_or(Ok(()), name)?;
     limits::choices(&template.choices)?;
-    let times = [schedule.next_at, schedule.last_at, Some(schedule.fired)];
+    let times = [schedule.next_at, schedule.last_at];
     times.into_iter().flatten().try_for_each(exact)?;
     if let Some(extras) = &schedule.extras {
         limits::schedule(&extras.limits)?;
-        exact(extras.skipped)?;
         extras.paused.map_or(Ok(()), exact)?;
         ensure(
             extras.paused.is_none() || schedule.next_at.is_none(),

@@ -30,6 +30,7 @@ use crate::message::id::Id;
 use crate::message::Message;
 use crate::settings::{Clock, Settings};
 use crate::stats::{Lateness, Totals};
+use crate::sums::Count;
 use crate::{GroupIx, Millis, Receipt, Seq};
 
 pub use batch_members::ReleasedPart;
@@ -80,7 +81,7 @@ pub struct Whole {
 
 /// The record of a consumer: when it was last seen (Unix ms), and the numbers of its
 /// deliveries, acks and nacks.
-pub type Known = (Millis, [u64; 3]);
+pub type Known = (Millis, [Count; 3]);
 
 /// The lease of a running message, without its receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

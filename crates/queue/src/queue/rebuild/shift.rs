@@ -53,7 +53,7 @@ impl Shift {
 
     pub fn window(self, window: &RateWindow) -> RateWindow {
         let given = window.given();
-        RateWindow::from_given(given.map(|(at, n)| (self.time(at), n)).collect())
+        RateWindow::from_given(given.map(|(at, n)| (self.time(at), n)))
     }
 
     pub fn circuit(self, circuit: &Circuit) -> Circuit {

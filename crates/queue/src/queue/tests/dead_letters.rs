@@ -66,8 +66,8 @@ fn a_message_is_a_dead_record_until_it_has_gone() {
     assert_eq!(header(&sent[0], "dead-attempts"), Some("1"));
     assert_eq!(header(&sent[0], "dead-error"), None);
     gone(&mut b, &sent);
-    assert_eq!((b.state(seq), b.queue.totals().deaths), (None, 1));
-    assert_eq!(b.queue.dead_letters().unwrap().moved, 1);
+    assert_eq!((b.state(seq), b.queue.totals().deaths.get()), (None, 1));
+    assert_eq!(b.queue.dead_letters().unwrap().moved.get(), 1);
     assert_eq!(b.queue.explain(b"a", b.now).unwrap().code, Code::Moved);
     assert!(moving(&mut b).is_empty());
 }
@@ -145,6 +145,37 @@ fn a_circle_ends() {
 }
 
 #[test]
+fn a_sender_may_write_any_number_of_hops() {
+    for (told, stays) in [
+        ("18446744073709551615", true),
+        ("9007199254740992", true),
+        ("8", true),
+        ("7", false),
+        ("x", false),
+        ("99999999999999999999", false),
+    ] {
+        let mut b = Fixture::new(settings(0));
+        let header = |name: &str, value: &str| (name.as_bytes().into(), value.as_bytes().into());
+        let choices = Choices {
+            headers: Box::new([header("dead-from", "x"), header("dead-hops", told)]),
+            ..Choices::default()
+        };
+        kill(
+            &mut b,
+            Send {
+                choices,
+                ..new_message(None)
+            },
+        );
+        let (sent, why) = letters(&mut b);
+        assert_eq!(
+            (sent.len(), why),
+            (usize::from(!stays), stays.then_some(Stays::Hops))
+        );
+    }
+}
+
+#[test]
 fn what_stays_holds_its_group_and_what_has_gone_does_not() {
     let mut b = Fixture::new(Settings {
         on_dead: OnDead::Block,
@@ -218,7 +249,7 @@ fn the_last_that_have_gone_are_remembered_over_a_snapshot() {
         stays: Some(Stays::Type),
     }));
     let known = b.queue.dead_letters().unwrap().clone();
-    assert_eq!((known.traces.len(), known.moved), (MOST_TRACES, 4));
+    assert_eq!((known.traces.len(), known.moved.get()), (MOST_TRACES, 4));
     assert_eq!(b.queue.explain(b"a", b.now), None);
     assert!(b
         .queue

@@ -6,7 +6,7 @@ use crate::message::{Choices, RareChoices};
 use crate::op::{Fetch, GroupChanges, Op, Send};
 use crate::queue::rebuild::validate;
 use crate::settings::{Changes, Fair, Settings};
-use crate::{Millis, Seq};
+use crate::{Millis, Seq, MAX_EXACT};
 use std::collections::HashMap;
 
 fn fixture(fair: Fair) -> Fixture {
@@ -191,4 +191,40 @@ fn fair_can_be_altered_at_any_time() {
         f.ack(&[got.1]);
         validate(&f.queue).unwrap();
     }
+}
+
+#[test]
+fn a_group_whose_messages_cost_more_than_any_sum_leaves_the_others_their_turns() {
+    let mut f = fixture(Fair::Cost);
+    for _ in 0..20_000 {
+        f.send(message(Some("a"), MAX_EXACT));
+    }
+    // The clock of the turns comes to its end more than once.
+    for _ in 0..19_000 {
+        let (seq, receipt) = f.fetch(Fetch::one())[0];
+        f.apply(&Op::AckCost {
+            receipts: [receipt].into_iter().collect(),
+            cost: MAX_EXACT,
+            result: None,
+        });
+        assert!(f.queue.message(seq).is_none());
+    }
+    validate(&f.queue).unwrap();
+    for group in ["b", "c"] {
+        for _ in 0..10 {
+            f.send(message(Some(group), 10));
+        }
+    }
+    let given = (0..21).map(|_| {
+        let (got, group) = one(&mut f).unwrap();
+        f.ack(&[got.1]);
+        group
+    });
+    let given: Vec<_> = given.collect();
+    let of = |name: &str| given.iter().filter(|of| **of == Some(name)).count();
+    assert_eq!((of("a"), of("b"), of("c")), (1, 10, 10));
+    // Those that are equal still take turns.
+    let alternate = given.iter().filter(|of| **of != Some("a"));
+    let alternate: Vec<_> = alternate.collect();
+    assert!(alternate.windows(2).all(|two| two[0] != two[1]));
 }

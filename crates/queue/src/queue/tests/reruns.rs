@@ -50,7 +50,7 @@ fn it_takes_the_place_of_a_dead_run_without_a_record() {
     assert_eq!(b.queue.message(seq), None);
     assert_eq!(payload(&b), Some(&b"new"[..]));
     assert_eq!((b.queue.count(State::Dead), b.queue.live()), (0, 1));
-    assert_eq!(b.queue.totals().deaths, 1);
+    assert_eq!(b.queue.totals().deaths.get(), 1);
     assert_eq!(b.peek().len(), 1, "the dead message holds its group");
     assert_eq!(validate(&b.queue), Ok(()));
 }

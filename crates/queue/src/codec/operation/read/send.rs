@@ -8,6 +8,7 @@ use crate::codec::wire::Reader;
 use crate::limits::{self, ensure, Invalid};
 use crate::op::{AckSend, NewSchedule, Send, Signal};
 use crate::schedule::Limits;
+use crate::sums::Count;
 
 /// Reads a SEND.
 pub fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid> {
@@ -126,7 +127,7 @@ pub fn schedule<'a>(reader: &mut Reader<'a>) -> Result<NewSchedule<'a>, Invalid>
     limits::schedule_name(name)?;
     let (rule, manner) = rule(reader)?;
     ensure(
-        manner.extras.paused.is_none() && manner.extras.skipped == 0,
+        manner.extras.paused.is_none() && manner.extras.skipped == Count::default(),
         "a new schedule must not be paused",
     )?;
     let limits = manner.extras.limits;

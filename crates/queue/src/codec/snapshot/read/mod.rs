@@ -17,7 +17,8 @@ use crate::message::after::Counts;
 use crate::queue::rebuild::{Builder, ReleasedPart, SavedPosition, Whole};
 use crate::schedule::{Schedule, Template};
 use crate::stats::{Lateness, Totals};
-use crate::{Millis, Queue, MAX_EXACT};
+use crate::sums::Count;
+use crate::{Millis, Queue};
 use group::{breaker, group, limit};
 use message::message;
 
@@ -224,11 +225,11 @@ fn released(reader: &mut Reader) -> Result<ReleasedPart, Invalid> {
 
 fn counts(reader: &mut Reader) -> Result<Counts, Invalid> {
     Ok(Counts {
-        pending: count(reader)?,
-        running: count(reader)?,
-        dead: count(reader)?,
-        finished: count(reader)?,
-        cancelled: count(reader)?,
+        pending: count(reader)?.get(),
+        running: count(reader)?.get(),
+        dead: count(reader)?.get(),
+        finished: count(reader)?.get(),
+        cancelled: count(reader)?.get(),
     })
 }
 
@@ -265,10 +266,9 @@ fn complete<'a>(begun: &mut Vec<u8>, mut block: &'a [u8]) -> Result<&'a [u8], In
     Ok(block)
 }
 
-/// Reads a statistic, limited to 2^53-1: a larger count is no reason to refuse
-/// a queue.
-fn count(reader: &mut Reader) -> Result<u64, Invalid> {
-    Ok(reader.number()?.min(MAX_EXACT))
+/// Reads a statistic. One that is larger than it may be is no reason to refuse a queue.
+fn count(reader: &mut Reader) -> Result<Count, Invalid> {
+    Ok(Count::of(reader.number()?))
 }
 
 fn whole(reader: &mut Reader) -> Result<Whole, Invalid> {

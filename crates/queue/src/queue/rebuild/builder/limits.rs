@@ -3,13 +3,13 @@
 use super::{at_mut, Builder};
 use crate::collections::rate_window::RateWindow;
 use crate::groups::group::Home;
-use crate::index::fair_line::Usage;
+use crate::index::fair_line::{Usage, MAX_TAG};
 use crate::index::ready_line::Position;
 use crate::limits::{ensure, exact, name, Invalid};
 use crate::message::Message;
 use crate::named_limits::{LimitRule, MAX_PATTERNS};
 use crate::queue::rebuild::Checked;
-use crate::GroupIx;
+use crate::{GroupIx, MAX_EXACT};
 
 /// A limit of a snapshot.
 #[derive(Debug, Clone, Default)]
@@ -56,10 +56,12 @@ impl Builder {
         usage: Usage,
         common: Option<(u64, u64)>,
     ) -> Checked {
+        let usage = usage.checked();
         let fair = self.queue.fair.as_deref_mut();
         let fair = fair.ok_or(Invalid("something was used, but FAIR is COUNT"))?;
         if let Some((clock, mean)) = common {
-            (fair.plain, fair.clock, fair.mean) = (usage, clock, mean);
+            fair.plain = usage;
+            (fair.clock, fair.mean) = (clock.min(MAX_TAG), mean.min(MAX_EXACT));
         }
         if let Some(number) = group {
             let group = at_mut(&mut self.groups, number).map(|group| group.ix);

@@ -109,7 +109,6 @@ impl Builder {
         name(consumer)?;
         if let Some((last_seen, counts)) = known {
             exact(last_seen)?;
-            counts.into_iter().try_for_each(exact)?;
             self.queue.consumers.restore(consumer, last_seen, counts);
         }
         self.consumers.push(consumer.into());

@@ -244,7 +244,7 @@ impl World {
             let view = self.queues[0].view(seq, self.now).unwrap();
             let is_dead = view.reason() == Some(Reason::Children);
             let is_cancelled = view.state == State::Cancelled;
-            let has_died = self.queues[0].totals().deaths > 0;
+            let has_died = self.queues[0].totals().deaths.get() > 0;
             assert!(children.have_ended() || is_dead || is_cancelled || has_died);
         }
     }

@@ -12,6 +12,7 @@ use crate::op::{Before, Done, Fetch, Moment, Op, Ticked};
 use crate::queue::Queue;
 use crate::schedule::Extras;
 use crate::settings::{Changes, Clock, Settings};
+use crate::sums::Count;
 use crate::{GroupIx, Millis, Seq, NEVER};
 use seen::{listed, seen_of_model};
 
@@ -191,7 +192,13 @@ impl Pair {
         });
         let expected = self.model.schedules.iter().map(|s| {
             let next = Some(s.next_at);
-            (s.name.clone(), s.limits, s.paused, s.skipped, next)
+            (
+                s.name.clone(),
+                s.limits,
+                s.paused,
+                Count::of(s.skipped),
+                next,
+            )
         });
         let mut expected: Vec<_> = expected.collect();
         expected.sort_unstable_by(|a, b| a.0.cmp(&b.0));
