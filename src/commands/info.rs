@@ -39,7 +39,8 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             + BREAKERS
             + LAST
             + DEAD_LETTERS
-            + EVENTS,
+            + EVENTS
+            + DETACHED,
     );
     state_counts(reply, queue);
     let now = queue.time(moment);
@@ -57,6 +58,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     reply.field("parked", queue.parked());
     dead_letters(reply, queue);
     events(reply, queue, events_error);
+    detached(reply, queue);
     Ok(())
 }
 
@@ -201,6 +203,19 @@ fn events(reply: Reply<'_>, queue: &Queue, error: Option<&str>) {
     reply.field("events", settings.events.as_deref());
     reply.field("eventslen", settings.events_len);
     reply.field("events-error", error);
+}
+
+/// The number of fields that [`detached`] writes.
+const DETACHED: usize = 1;
+
+fn detached(reply: Reply<'_>, queue: &Queue) {
+    reply.name("detached");
+    let Some(detached) = queue.detached() else {
+        return reply.null();
+    };
+    let words: Vec<_> = detached.ties().words().collect();
+    reply.array(words.len());
+    words.iter().for_each(|word| reply.bulk(word.as_bytes()));
 }
 
 /// Writes the number of messages in each state.

@@ -1,9 +1,10 @@
 //! The notes that this server keeps of a queue in one of its keys.
 
-use dq_queue::Millis;
+use dq_queue::detached::Ties;
+use dq_queue::{Millis, Moment};
 
 /// Notes of this server on a queue. They are neither replicated nor saved, and go with the queue
-/// when its key is renamed or moved. A copy begins without any.
+/// when its key is renamed or moved. A copy begins without any but `cut`.
 #[derive(Debug, Default)]
 pub struct Notes {
     /// When the timer will next check the queue, in Unix ms. `None` if that is not known yet.
@@ -18,6 +19,8 @@ pub struct Notes {
     pub gives: u64,
     /// The last term of the server in which the queue has changed.
     pub changed_term: u64,
+    /// The ties to other keys that were cut when the queue came, and when, until that is replicated.
+    pub cut: Option<(Ties, Moment)>,
 }
 
 impl Notes {

@@ -1,7 +1,7 @@
 //! The rules of a user, as shown by ACL GETUSER: whether the user is enabled, and the rights
 //! of each selector. The module API tells neither.
 
-use super::{acl, raw, Context, Name};
+use super::{acl, raw, Context, Name, OwnedName};
 use crate::redis::spec::Access;
 use std::ffi::CString;
 use std::marker::PhantomData;
@@ -26,6 +26,30 @@ struct Selector {
 pub struct KeyRights(*mut raw::RedisModuleUser);
 
 impl Context {
+    /// The names of all users of the server. O(users).
+    pub fn users(&self) -> Vec<Vec<u8>> {
+        // SAFETY: the context is live, the format describes the argument, the parts of the reply live
+        // as long as it, and it is freed once.
+        unsafe {
+            let Some(call) = raw::RedisModule_Call else {
+                return Vec::new();
+            };
+            let reply = call(
+                self.as_ptr(),
+                c"ACL".as_ptr(),
+                c"c".as_ptr(),
+                c"USERS".as_ptr(),
+            );
+            if reply.is_null() {
+                return Vec::new();
+            }
+            let users = Part(reply, PhantomData).elements();
+            let users = users.iter().map(|user| user.text().to_vec()).collect();
+            api!(RedisModule_FreeCallReply(reply));
+            users
+        }
+    }
+
     /// The rules of a user. `None` if there is no user of this name. O(rules of the user).
     pub fn rules_of(&self, user: &[u8]) -> Option<UserRules> {
         // The parts of a reply live as long as the reply.
@@ -111,6 +135,30 @@ fn selector(fields: &[Part<'_>]) -> Selector {
 }
 
 impl UserRules {
+    /// Whether a selector allows one of these commands, of so many words, and no selector that does
+    /// allows writing to every key.
+    pub fn is_limited_to_keys(&self, commands: &[(OwnedName, usize)]) -> bool {
+        let allows = |selector: &&Selector| {
+            let rights = KeyRights::none();
+            rights.add(&selector.commands);
+            rights.add(b"~*");
+            commands.iter().any(|(name, words)| {
+                let call = vec![name.name(); *words];
+                // SAFETY: the user lives as long as `rights`.
+                unsafe { acl::has_call(rights.0, &call) }
+            })
+        };
+        let all: [&[u8]; 4] = [b"~*", b"allkeys", b"%RW~*", b"%W~*"];
+        let is_of_all = |selector: &Selector| {
+            let mut words = selector.keys.split(|byte| *byte == b' ');
+            words.any(|word| all.contains(&word))
+        };
+        let mut may: Vec<_> = self.selectors.iter().filter(allows).collect();
+        let count = may.len();
+        may.retain(|selector| is_of_all(selector));
+        count > 0 && may.is_empty()
+    }
+
     /// The rights on keys of the selectors that allow a command with one more word.
     pub fn keys_with(&self, command: Name<'_>) -> KeyRights {
         let keys = KeyRights::none();

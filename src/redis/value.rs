@@ -273,8 +273,11 @@ unsafe extern "C" fn unlink2(ctx: *mut raw::RedisModuleKeyOptCtx, _: *const c_vo
 unsafe extern "C" fn copy2(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) -> *mut c_void {
     contain(ptr::null_mut(), || {
         // SAFETY: the value is valid for this call.
-        let copy = unsafe { borrow(value) }.copy();
-        into_server(copy)
+        let value = unsafe { borrow(value) };
+        let mut copy = Value::new(value.copy());
+        // Replicas copy the queue before they know of the cut.
+        copy.notes.cut = value.notes.cut;
+        Box::into_raw(Box::new(copy)).cast()
     })
 }
 

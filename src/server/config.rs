@@ -47,8 +47,42 @@ pub static BACKOFF: TextSetting = TextSetting::new(
     take_backoff,
 );
 
+/// Whether a queue that a client brings by RESTORE or COPY keeps its ties to other keys.
+pub static RESTORE_TIES: TextSetting = TextSetting::new("restore-ties", "auto", take_restore_ties);
+
 /// All settings that are texts.
-pub static TEXTS: [&TextSetting; 1] = [&BACKOFF];
+pub static TEXTS: [&TextSetting; 2] = [&BACKOFF, &RESTORE_TIES];
+
+/// The values of `restore-ties`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestoreTies {
+    /// They are kept where every user that may bring queues may also write to every key.
+    Auto,
+    Keep,
+    Cut,
+}
+
+static CURRENT_RESTORE_TIES: Mutex<RestoreTies> = Mutex::new(RestoreTies::Auto);
+
+/// Whether a queue that comes now by RESTORE or COPY keeps its ties to other keys.
+pub fn restore_ties() -> RestoreTies {
+    *CURRENT_RESTORE_TIES
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+fn take_restore_ties(text: &str) -> Result<(), String> {
+    let read = match text.to_ascii_lowercase().as_str() {
+        "auto" => RestoreTies::Auto,
+        "keep" => RestoreTies::Keep,
+        "cut" => RestoreTies::Cut,
+        _ => return Err("must be auto, keep or cut".to_owned()),
+    };
+    *CURRENT_RESTORE_TIES
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner) = read;
+    Ok(())
+}
 
 static CURRENT_BACKOFF: Mutex<DefaultBackoff> = Mutex::new(DefaultBackoff::NONE);
 

@@ -1,11 +1,13 @@
-//! The handlers of the server's events. None of them changes a queue: they remember what has
-//! happened, and set the timer.
+//! The handlers of the server's events. They remember what has happened, and set the timer. None
+//! of them changes a queue, except that one which arrives may lose its ties to other keys.
 
 use crate::redis::events::{Events, Loading};
 use crate::redis::{Context, Name};
 
 use super::due_index::Due;
-use super::{arrivals, blocked_wait, bound_leases, bulk_ops, dangers, families, serving, wakeups};
+use super::{
+    arrivals, blocked_wait, bound_leases, bulk_ops, dangers, families, serving, ties, wakeups,
+};
 
 /// The handler of each event.
 pub const EVENTS: Events = Events {
@@ -85,6 +87,9 @@ fn key(ctx: &mut Context, event: &[u8], name: Name<'_>) {
         wakeups::schedule(ctx, ctx.db(), name.bytes(), Due::Loaded);
         families::arrived(ctx.db(), name.bytes());
     } else if ARRIVALS.contains(&event) && ctx.holds_queue(name) {
+        if matches!(event, b"restore" | b"copy_to") {
+            ties::arrived(ctx, name);
+        }
         wakeups::schedule(ctx, ctx.db(), name.bytes(), Due::Arrived);
         families::arrived(ctx.db(), name.bytes());
     }

@@ -5,6 +5,7 @@
 //! - `arrivals.rs` writes to the log which queues came with a clock that is ahead.
 //! - `dangers.rs` writes to the log what endangers the queues.
 //! - `standstill.rs` notices when the server did nothing for a while.
+//! - `ties.rs` cuts what a queue names elsewhere, where a client brings it by RESTORE or COPY.
 //! - `wakeups.rs` stores when the next slice of each queue must run, and `timer.rs` runs it.
 //! - `waiting/` knows the clients that wait for messages, and `serving/` serves them. `blocked_wait.rs`
 //!   and `bulk_ops/` hold clients that wait for the end of a message, and for a long command.
@@ -38,6 +39,7 @@ pub mod results;
 pub mod rights;
 pub mod serving;
 mod standstill;
+mod ties;
 mod timer;
 pub mod waiting;
 pub mod wakeups;

@@ -16,6 +16,7 @@ DEFAULTS = {
     "dq.max-payload": b"536870912",
     "dq.tick-budget-us": b"500",
     "dq.start-grace": b"5000",
+    "dq.restore-ties": b"auto",
 }
 CHANGED = {
     "dq.backoff": "LINEAR 5 JITTER 7",
@@ -26,6 +27,7 @@ CHANGED = {
     "dq.max-payload": 1000,
     "dq.tick-budget-us": 900,
     "dq.start-grace": 0,
+    "dq.restore-ties": "cut",
 }
 
 

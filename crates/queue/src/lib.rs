@@ -56,6 +56,7 @@ pub mod codec;
 pub mod collections;
 pub mod consumer;
 pub mod dead_letters;
+pub mod detached;
 pub mod error;
 pub mod family;
 pub mod glob;

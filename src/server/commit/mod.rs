@@ -20,7 +20,7 @@ use crate::redis::{Context, KeyWrite, Name, Value, WrongType};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::op::{Effects, Ending, Happened};
 use dq_queue::settings::{Changes, Clock, Settings};
-use dq_queue::{Moment, Queue, NEVER};
+use dq_queue::{Moment, Op, Queue, NEVER};
 
 use super::due_index::Due;
 use super::families;
@@ -106,6 +106,11 @@ pub fn change_silently<'c, R>(
         happened: Happened::default(),
         rest: None,
     };
+    if let (ctx, Some(queue)) = slot.opened.split() {
+        if queue.notes.cut.is_some() {
+            replicate_cut(ctx, key, queue);
+        }
+    }
     let result = apply(&mut slot);
     let aftermath = Aftermath {
         key,
@@ -358,6 +363,21 @@ const EVENTS: [(Happened, &CStr); 10] = [
     (Happened::READY, c"dq.ready"),
     (Happened::DELIVERED, c"dq.delivered"),
 ];
+
+/// Replicates that ties of the queue were cut when it came ([`ties`](crate::server::ties)), in the
+/// same command as what follows.
+#[cold]
+fn replicate_cut(ctx: &Context, key: Name<'_>, queue: &mut Value) {
+    let Some((ties, moment)) = queue.notes.cut.take() else {
+        return;
+    };
+    // A server that was a primary meanwhile repeats what its new primary does.
+    if !ctx.is_replay() && ctx.needs_log_entries() {
+        ctx.collect_log_entries();
+        let op = Op::Detach(ties);
+        replicate(ctx, key, &LogEntry::of(moment, 0, None, &op));
+    }
+}
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

@@ -125,6 +125,17 @@ impl Choices {
         self.rare.as_ref()?.kin.as_ref()?.parent.as_ref()
     }
 
+    /// Removes the message at which it counts when it ends.
+    pub fn forget_parent(&mut self) {
+        self.change_rare(|rare| {
+            let kin = rare.kin.take().map(|kin| Kin {
+                parent: None,
+                ..*kin
+            });
+            rare.kin = kin.filter(|kin| kin.children.is_some()).map(Box::new);
+        });
+    }
+
     /// The children that it waits for or has waited for, if SEND gave CHILDREN.
     pub fn children(&self) -> Option<&Children> {
         self.rare.as_ref()?.kin.as_ref()?.children.as_deref()

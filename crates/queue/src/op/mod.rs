@@ -19,6 +19,7 @@ use std::borrow::Cow;
 use smallvec::SmallVec;
 
 use crate::dead_letters::Moved;
+use crate::detached::Ties;
 use crate::message::state::State;
 use crate::named_limits::LimitRule;
 use crate::settings::{Changes, Rate};
@@ -297,6 +298,9 @@ pub enum Op<'a> {
     /// Counts the changes among children at their parents. It follows the operation in
     /// which that happened, in the same replicated command.
     Children(Counted<'a>),
+    /// Cuts ties to other keys. It follows the RESTORE or COPY with which the queue came, and
+    /// no event is processed before it.
+    Detach(Ties),
 }
 
 impl<'a> Op<'a> {

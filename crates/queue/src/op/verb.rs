@@ -40,6 +40,7 @@ impl Op<'_> {
             Op::PauseSchedule { paused: false, .. } => "DQ.RESUME SCHEDULE",
             Op::CatchUp { .. } => "the missed fires of a schedule",
             Op::Moved(_) => "the move to DEADTO",
+            Op::Detach(_) => "the cut of ties",
             Op::Children(_) => "the report of children",
         }
     }

@@ -20,7 +20,7 @@ impl Queue {
         copy.old_ends.clear();
         copy.settle_some(usize::MAX);
         // A child counts once, and not again in a copy.
-        copy.siblings = None;
+        copy.cut_parents();
         copy.effects = Effects::default();
         copy
     }

@@ -207,6 +207,9 @@ impl Queue {
         if self.siblings.is_some() {
             self.child_gone(seq);
         }
+        if self.detached.is_some() {
+            self.detached_gone(seq);
+        }
         self.ids.remove(&self.store, seq);
         let taken = self
             .store

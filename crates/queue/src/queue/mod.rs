@@ -7,7 +7,8 @@
 //! `delivery/` tells what the queue can give and in which order, and brings running
 //! messages back. `limits/` keeps groups from giving after failures. `rerun.rs` sends one more
 //! message when a run has ended. `batches/` counts
-//! the messages of named batches, `siblings.rs` tells parents of their children, and `held/`
+//! the messages of named batches, `siblings.rs` tells parents of their children, `detached.rs` cuts ties to
+//! other keys, and `held/`
 //! has the messages that wait for a batch, for children or for a signal. `bulk/` divides an
 //! operation on many messages into slices. `inspect/` only reads. `rebuild/` takes a
 //! queue apart for a snapshot and builds it from one, checked.
@@ -17,6 +18,7 @@ pub mod bulk;
 mod copy;
 mod dead_letters;
 mod delivery;
+mod detached;
 mod finish;
 mod held;
 pub mod inspect;
@@ -44,6 +46,7 @@ use hashbrown::HashSet;
 use crate::collections::rate_window::RateWindow;
 use crate::consumer::Consumers;
 use crate::dead_letters::DeadLetters;
+use crate::detached::Detached;
 use crate::error::Error;
 use crate::groups::breaker::Circuit;
 use crate::groups::Groups;
@@ -112,6 +115,8 @@ pub struct Queue {
     /// The outcome of dead messages that were to go to another queue. `None` if there were
     /// none.
     dead_letters: Option<Box<DeadLetters>>,
+    /// The ties to other keys that the queue has lost on its way here. `None` if there are none.
+    detached: Option<Box<Detached>>,
     /// Limits with names. `None` if no message and no DQ.LIMIT has named one.
     limits: Option<Box<NamedLimits>>,
     /// The usage of groups, and their order by that. `None` with FAIR COUNT.
@@ -219,6 +224,7 @@ impl Queue {
             batches: None,
             siblings: None,
             dead_letters: None,
+            detached: None,
             limits: None,
             fair: (fair != Fair::Count).then(Box::default),
             given: Deliveries::new(),

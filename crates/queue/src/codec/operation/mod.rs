@@ -45,6 +45,7 @@ const MOVED: u8 = 28;
 const SIGNAL: u8 = 29;
 const CHILDREN: u8 = 30;
 const LIMIT: u8 = 32;
+const DETACH: u8 = 40;
 
 /// The parts of a FETCH that have a byte of their own, as bits.
 mod more {
@@ -106,6 +107,7 @@ pub fn kind(op: &Op) -> u8 {
         Op::Remove(_) => REMOVE,
         Op::Moved(_) => MOVED,
         Op::Children(_) => CHILDREN,
+        Op::Detach(_) => DETACH,
         Op::Limit { .. } => LIMIT,
     }
 }
@@ -176,6 +178,7 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
         },
         Op::Pause { group, ms } => bits([ms.is_some(), group.is_some()]),
         Op::Resume { group } => bits([group.is_some()]),
+        Op::Detach(ties) => bits([ties.events, ties.dead_to, ties.parents]),
         Op::Moved(moved) => bits([moved.stays.is_some()]),
         Op::GroupSet { changes, .. } => bits([
             changes.weight.is_some(),

@@ -23,7 +23,7 @@ use crate::{Millis, Op, Receipt, Seq};
 /// operation).
 pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
     match op {
-        Op::Tick | Op::Duplicate => {}
+        Op::Tick | Op::Detach(_) | Op::Duplicate => {}
         Op::Alter(changes) => put_changes(out, changes),
         Op::Send(send) => put_send(out, send),
         Op::Fetch(fetch) => put_fetch(out, fetch, receipt, time_us),

@@ -13,6 +13,7 @@
 //!   queue;
 //! - the groups and consumers that no message names;
 //! - what became of dead messages that were to go to another queue;
+//! - the ties to other keys that the queue has lost;
 //! - the deliveries that can be repeated by their token, and the ends that leases
 //!   had before their connections closed;
 //! - the held messages that are about to be released;
@@ -25,6 +26,7 @@
 
 mod children;
 mod dead_letters;
+mod detached;
 pub(in crate::codec::snapshot) mod frames;
 mod history;
 pub(in crate::codec) mod read;
@@ -81,6 +83,8 @@ pub mod tag {
     pub const USAGE: u8 = 15;
     /// The parent of the following messages.
     pub const SIBLINGS: u8 = 16;
+    /// The ties to other keys that the queue has lost.
+    pub const DETACHED: u8 = 24;
     pub const MESSAGE: u8 = 0x80;
     /// The number of bits by which the stored state is shifted in the tag of a message.
     pub const STATE: u32 = 4;

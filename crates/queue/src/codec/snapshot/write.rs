@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 
 use super::dead_letters::put_dead_letters;
+use super::detached::put_detached;
 use super::frames::{
     put_breaker, put_consumer, put_group, put_limit, put_named_batch, put_released, put_schedule,
     put_usage, put_whole,
@@ -107,6 +108,10 @@ impl<'a> Writer<'a, '_> {
         self.write_others();
         if let Some(letters) = self.parts.dead_letters() {
             put_dead_letters(self.blocks.begin(), letters);
+            self.blocks.end(&[]);
+        }
+        if let Some(detached) = self.parts.detached() {
+            put_detached(self.blocks.begin(), detached);
             self.blocks.end(&[]);
         }
         for (name, delivery) in self.parts.token_deliveries() {

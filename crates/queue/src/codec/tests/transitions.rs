@@ -125,6 +125,10 @@ proptest! {
         let mut told = 0;
         for act in &acts {
             primary.act(act);
+            if primary.queue.settings().events.is_none() {
+                // A cut has ended the stream.
+                break;
+            }
             let transitions = std::mem::take(&mut primary.transitions);
             for transition in &transitions {
                 let followed = follow(&mut states, transition);

@@ -1,6 +1,7 @@
 //! Counts of messages by state, and estimates of memory.
 
 use crate::dead_letters::DeadLetters;
+use crate::detached::Detached;
 use crate::index::siblings::AllSiblings;
 use crate::message::state::{State, StoredState};
 use crate::queue::Queue;
@@ -80,6 +81,7 @@ impl Queue {
             + self.schedules.memory_bytes()
             + self.lateness.memory_bytes()
             + self.dead_letters().map_or(0, DeadLetters::memory_bytes)
+            + self.detached().map_or(0, Detached::memory_bytes)
             + self.batches.as_ref().map_or(0, |batches| batches.memory_bytes())
             + self.fair.as_ref().map_or(0, |fair| fair.memory_bytes())
             + self.limits.as_ref().map_or(0, |limits| limits.memory_bytes())

@@ -17,6 +17,7 @@ impl Queue {
         // alive until now.
         self.expire_until(now, None);
         let before = std::mem::replace(&mut self.settings, settings);
+        self.attach(changes);
         if before.ttl != self.settings.ttl {
             self.index_expiries();
             self.expire_until(now, Some(now));

@@ -39,7 +39,7 @@ impl Queue {
         // the ungrouped messages up to date. A run of zero steps may have moved
         // `wake` here and not on a replica; that makes no difference, since it
         // found nothing to do.
-        let follows = || matches!(op, Op::Moved(_) | Op::Children(_));
+        let follows = || matches!(op, Op::Moved(_) | Op::Children(_) | Op::Detach(_));
         if self.has_work(now) && !follows() {
             self.catch_up_with(now);
         }
@@ -111,6 +111,7 @@ impl Queue {
                 false => self.catch_up(*since, now),
             }),
             Op::Moved(moved) => Ok(self.moved(moved, now)),
+            Op::Detach(ties) => Ok(self.detach(*ties)),
             Op::Children(counted) => Ok(self.count_children(counted, now)),
         }
     }

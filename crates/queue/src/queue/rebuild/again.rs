@@ -54,6 +54,9 @@ pub(super) fn rebuild(
     }
     rebuild.what_exists_once()?;
     rebuild.messages(queue)?;
+    if let Some(detached) = rebuild.parts.detached() {
+        rebuild.builder.detached(detached.clone())?;
+    }
     let released: Vec<_> = rebuild.parts.released().map(ReleasedPart::of).collect();
     for mut part in released {
         part.at = rebuild.time(part.at);

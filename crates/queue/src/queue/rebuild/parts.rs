@@ -3,6 +3,7 @@
 use super::{GroupSeen, Known, Numbered, SavedPosition, Term, Whole};
 use crate::consumer::TokenDelivery;
 use crate::dead_letters::DeadLetters;
+use crate::detached::Detached;
 use crate::groups::breaker::Circuit;
 use crate::groups::group::Group;
 use crate::index::batches::{NamedBatch, Released};
@@ -192,6 +193,11 @@ impl<'a> Parts<'a> {
     /// The outcome of dead messages that were to go to another queue.
     pub fn dead_letters(&self) -> Option<&'a DeadLetters> {
         self.queue.dead_letters()
+    }
+
+    /// The ties to other keys that the queue has lost.
+    pub fn detached(&self) -> Option<&'a Detached> {
+        self.queue.detached()
     }
 
     /// Schedules, in the order of their creation.

@@ -8,13 +8,14 @@ mod send;
 mod values;
 
 use super::{
-    ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, CHILDREN, DUPLICATE, END_LEASES, FETCH,
-    FETCH_MORE, FIND_DO, GRACE, GROUP_SET, HOLDS, LIMIT, MESSAGES, MOVED, NACK, PAUSE,
+    ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, CHILDREN, DETACH, DUPLICATE, END_LEASES,
+    FETCH, FETCH_MORE, FIND_DO, GRACE, GROUP_SET, HOLDS, LIMIT, MESSAGES, MOVED, NACK, PAUSE,
     PAUSE_SCHEDULE, PURGE, REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, SIGNAL, TAKEN_IDS,
     TICK, TOUCH, UNSCHEDULE, UPDATE,
 };
 use crate::codec::options::{changes, due, limit_rule, rate};
 use crate::codec::wire::Reader;
+use crate::detached::Ties;
 use crate::limits::{self, Invalid};
 use crate::op::{FindAct, GroupChanges, Redrive, Removal};
 use crate::{Op, Receipt};
@@ -175,6 +176,11 @@ pub fn read<'a>(
             skip: has(0),
         },
         MOVED => Op::Moved(moved(reader, has(0))?),
+        DETACH => Op::Detach(Ties {
+            events: has(0),
+            dead_to: has(1),
+            parents: has(2),
+        }),
         CHILDREN => Op::Children(counted(reader)?),
         _ => return Err(Invalid("a log entry has an unknown kind of operation")),
     };

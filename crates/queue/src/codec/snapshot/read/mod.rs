@@ -6,6 +6,7 @@ mod message;
 use std::collections::VecDeque;
 
 use super::dead_letters::dead_letters;
+use super::detached::detached;
 use super::{tag, Bases};
 use crate::codec::options::{clock, parent, rule, send_options, settings, OfSend};
 use crate::codec::wire::{Reader, MOST_RESERVED};
@@ -164,6 +165,7 @@ impl Decoder {
                 builder.old_end(reader.number()?, reader.number()?)?;
                 reader.end()
             }
+            tag::DETACHED => builder.detached(detached(&mut reader)?),
             tag::DEAD_LETTERS => builder.dead_letters(dead_letters(&mut reader)?),
             tag::SCHEDULE => {
                 let name = reader.bytes()?;

@@ -12,6 +12,7 @@ use proptest::sample::select;
 use smallvec::SmallVec;
 
 use crate::dead_letters::{Moved, Stays};
+use crate::detached::Ties;
 use crate::message::after::Park;
 use crate::message::kin::Delta;
 use crate::message::state::State;
@@ -380,6 +381,9 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         1 => (scale.ms(), any::<bool>()).prop_map(|(since, skip)| Op::CatchUp { since, skip }),
         4 => moved(scale).prop_map(Op::Moved),
         4 => counted(scale).prop_map(Op::Children),
+        2 => any::<[bool; 3]>().prop_map(|[events, dead_to, parents]| {
+            Op::Detach(Ties { events, dead_to, parents })
+        }),
     ]
     .boxed()
 }

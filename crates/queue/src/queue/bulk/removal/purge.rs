@@ -101,6 +101,7 @@ impl Queue {
             self.discard_batches(*batches);
         }
         self.all_children_gone();
+        self.all_detached_gone();
         self.empty_limits();
         if let Some(fair) = self.fair.as_deref_mut() {
             fair.clear();

@@ -13,6 +13,7 @@ use super::{check, leases};
 use super::{Checked, Known, Whole};
 use crate::consumer::TokenDelivery;
 use crate::dead_letters::DeadLetters;
+use crate::detached::Detached;
 use crate::index::leases::{Batch, Leases};
 use crate::index::records::{Record, Records};
 use crate::index::waiting::Waiting;
@@ -157,6 +158,23 @@ impl Builder {
             "what became of dead messages is told twice, or says nothing",
         )?;
         *before = Some(Box::new(letters));
+        Ok(())
+    }
+
+    /// Sets the ties to other keys that the queue has lost. Its messages come before.
+    ///
+    /// Errors: that was said before, or says nothing, or a message that was cut from its parent is
+    /// missing or has one.
+    pub fn detached(&mut self, detached: Detached) -> Checked {
+        let queue = &mut self.queue;
+        let is_cut = |seq: &Seq| queue.store.get(*seq).is_some() && queue.parent_of(*seq).is_none();
+        ensure(
+            queue.detached.is_none()
+                && !detached.ties().is_nothing()
+                && detached.children.iter().all(is_cut),
+            "the lost ties to other keys are told twice, or say nothing, or are there",
+        )?;
+        queue.detached = Some(Box::new(detached));
         Ok(())
     }
 

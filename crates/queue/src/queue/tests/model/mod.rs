@@ -301,7 +301,11 @@ impl Model {
             }
             Op::AckCost { receipts, .. } => Ok(Done::Count(self.ack(receipts))),
             // These operations have tests of their own.
-            Op::Limit { .. } | Op::CatchUp { .. } | Op::Moved(_) | Op::Children(_) => {
+            Op::Limit { .. }
+            | Op::CatchUp { .. }
+            | Op::Moved(_)
+            | Op::Children(_)
+            | Op::Detach(_) => {
                 unreachable!("not modelled")
             }
         };

@@ -1,0 +1,112 @@
+//! The ties of the queue to other keys, and how they are cut.
+
+use crate::detached::{Detached, Ties};
+use crate::message::Message;
+use crate::op::Done;
+use crate::queue::Queue;
+use crate::settings::Changes;
+use crate::Seq;
+
+impl Queue {
+    /// The ties to other keys. O(1), and O(messages) where messages wait for the end of a run.
+    pub fn ties(&self) -> Ties {
+        Ties {
+            events: self.settings.events.is_some(),
+            dead_to: self.settings.dead_to.is_some(),
+            parents: self.siblings.is_some()
+                || self.has_reruns
+                    && self.store.iter().any(|(_, message)| {
+                        let rerun = message.rerun();
+                        rerun.is_some_and(|rerun| rerun.choices.parent().is_some())
+                    }),
+        }
+    }
+
+    /// The ties that the queue has lost, if there are any.
+    pub fn detached(&self) -> Option<&Detached> {
+        self.detached.as_deref()
+    }
+
+    /// Cuts these ties. Nobody is told. O(children).
+    pub(in crate::queue) fn detach(&mut self, what: Ties) -> Done {
+        let what = what.of(self.ties());
+        if what.is_nothing() {
+            return Done::Ok;
+        }
+        if what.events {
+            self.settings.events = None;
+        }
+        if what.dead_to {
+            self.settings.dead_to = None;
+        }
+        if what.parents {
+            self.cut_parents();
+        }
+        let detached = self.detached.get_or_insert_default();
+        detached.events |= what.events;
+        detached.dead_to |= what.dead_to;
+        self.settle_detached();
+        self.changed();
+        Done::Ok
+    }
+
+    /// Cuts all messages from their parents.
+    pub(in crate::queue) fn cut_parents(&mut self) {
+        if let Some(all) = self.siblings.take() {
+            let children = self.store.iter().map(|(seq, _)| seq);
+            let children = children.filter(|seq| all.number_of(*seq).is_some());
+            let detached = self.detached.get_or_insert_default();
+            detached.children.extend(children);
+            self.discard_siblings(*all);
+        }
+        if !self.has_reruns {
+            return;
+        }
+        let waits = |message: &Message| {
+            let rerun = message.rerun();
+            rerun.is_some_and(|rerun| rerun.choices.parent().is_some())
+        };
+        let waiting = self.store.iter().filter(|(_, message)| waits(message));
+        for seq in waiting.map(|(seq, _)| seq).collect::<Vec<_>>() {
+            if let Some(message) = self.store.get_mut(seq) {
+                message.change_left(|more| {
+                    if let Some(rerun) = &mut more.rerun {
+                        rerun.choices.forget_parent();
+                    }
+                });
+            }
+        }
+    }
+
+    /// Forgets that options were turned off which are given now.
+    pub(in crate::queue) fn attach(&mut self, changes: &Changes) {
+        if let Some(detached) = &mut self.detached {
+            detached.events &= changes.events.is_none();
+            detached.dead_to &= changes.dead_to.is_none();
+            self.settle_detached();
+        }
+    }
+
+    /// A message goes that may have been cut from its parent.
+    pub(in crate::queue) fn detached_gone(&mut self, seq: Seq) {
+        if let Some(detached) = &mut self.detached {
+            detached.children.remove(&seq);
+            self.settle_detached();
+        }
+    }
+
+    /// All messages go.
+    pub(in crate::queue) fn all_detached_gone(&mut self) {
+        if let Some(detached) = &mut self.detached {
+            detached.children.clear();
+            self.settle_detached();
+        }
+    }
+
+    fn settle_detached(&mut self) {
+        let is_nothing = |detached: &Detached| detached.ties().is_nothing();
+        if self.detached.as_deref().is_some_and(is_nothing) {
+            self.detached = None;
+        }
+    }
+}
