@@ -9,6 +9,7 @@ use dq_queue::args::fetch::FetchRequest;
 use dq_queue::args::find::{FindRequest, Found};
 use dq_queue::args::{self, Parsed, Words};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
+use dq_queue::dead_letters::Moved;
 use dq_queue::op::{AckSend, Before, Op, Receipts};
 use dq_queue::queue::MAX_LEAD;
 use dq_queue::settings::{Clock, Settings};
@@ -137,9 +138,15 @@ impl Twins {
             before.spare = now + SPARED;
             self.queue.spare_leases(before.spare);
         }
-        if self.queue.has_work(now) {
+        let is_moved = matches!(op, Op::Moved(_));
+        if !is_moved && self.queue.has_work(now) {
             before.steps = self.queue.advance(now, STEPS).steps;
         }
+        // What the events owe to other keys is settled first, in place of the operation.
+        let op = match self.queue.owes() && !is_moved {
+            true => Op::Tick,
+            false => op,
+        };
         let is_refused = match &op {
             Op::AckSend(ack_send) => self.queue.can_ack_send(ack_send, moment).is_err(),
             _ => false,
@@ -147,6 +154,7 @@ impl Twins {
         let op = if is_refused { Op::Tick } else { op };
         let done = self.queue.apply(&op, moment).ok();
         self.receipt = self.receipt.max(self.queue.last_receipt() + 1);
+        let owed = self.queue.take_owed(b"q").unwrap_or_default();
         if !self.queue.take_effects().changed {
             return done;
         }
@@ -163,6 +171,10 @@ impl Twins {
             .replay(&mut self.replica)
             .expect("a log entry can be replayed");
         self.replica.take_effects();
+        if owed.letters.is_some() {
+            // No other key is here, so the dead messages stay.
+            self.apply(Op::Moved(Moved::default()));
+        }
         done
     }
 

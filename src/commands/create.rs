@@ -111,15 +111,15 @@ pub fn check_keys(ctx: &mut Context, key: Name<'_>, changes: &Changes) -> Comman
             );
         }
     }
-    let events = changes.events.iter().flatten();
-    for stream in events.filter(|stream| event_stream::is_of_others(ctx, stream)) {
-        return Err(format!(
+    let mut events = changes.events.iter().flatten();
+    match events.find(|stream| event_stream::is_of_others(ctx, stream)) {
+        None => Ok(()),
+        Some(stream) => Err(format!(
             "ERR EVENTS must name a stream of events: the newest entry of {} is none of a queue",
             quote(stream)
         )
-        .into());
+        .into()),
     }
-    Ok(())
 }
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {

@@ -83,27 +83,50 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 /// Processes the due events of one queue, at most `left`, and reduces `left` by their number.
 /// Error: the key holds another type.
 fn tick_one(ctx: &mut Context, key: Name<'_>, left: &mut u64) -> Result<Ticked, Failure> {
+    let began = ctx.begin_to_collect();
+    let mut ticked = Ticked::default();
+    let result = loop {
+        match tick_up_to_owed(ctx, key, left, &mut ticked) {
+            Ok(true) => {}
+            Ok(false) => break Ok(ticked),
+            Err(error) => break Err(error),
+        }
+    };
+    if began {
+        ctx.replicate_collected();
+    }
+    result
+}
+
+/// Processes due events of one queue, up to one that owes something to other keys. Adds to `ticked`,
+/// and returns whether it is to be called again.
+fn tick_up_to_owed(
+    ctx: &mut Context,
+    key: Name<'_>,
+    left: &mut u64,
+    ticked: &mut Ticked,
+) -> Result<bool, Failure> {
     change(ctx, key, |slot| {
         let (_, Some(queue)) = slot.split() else {
-            return Ok(Ticked::default());
+            return Ok(false);
         };
         let mut begun = begin_without_events(queue, clock::now());
         let now = queue.now(begun.moment);
         if begun.before.is_nothing() && !queue.has_work(now) {
-            return Ok(Ticked::default());
+            return Ok(false);
         }
         let missed = wakeups::missed_before(queue, now);
         let skips = commit::has_fire_without_memory(queue, now);
-        let mut ticked = Ticked::default();
-        while *left > 0 {
+        while *left > 0 && !queue.owes() {
             let progress = begun.advance(queue, *left, skips || missed.is_some());
             *left = left.saturating_sub(progress.steps);
-            ticked += progress.ticked;
-            if progress.caught_up {
+            *ticked += progress.ticked;
+            if progress.caught_up || progress.steps == 0 {
                 break;
             }
         }
-        let op = match skips {
+        let goes_on = queue.owes();
+        let op = match skips && !goes_on {
             true => Op::CatchUp {
                 since: missed.unwrap_or(0),
                 skip: true,
@@ -112,7 +135,7 @@ fn tick_one(ctx: &mut Context, key: Name<'_>, left: &mut u64) -> Result<Ticked, 
         };
         let applied = slot.apply(begun, &op, |_, _, _| ());
         applied.map_err(|error| errors::reply_for(&error))?;
-        Ok(ticked)
+        Ok(goes_on)
     })?
 }
 
@@ -132,11 +155,27 @@ fn advance(ctx: &mut Context, key: Name<'_>, to: impl FnOnce(Millis) -> Millis) 
         to,
         skip_fires: memory::is_full(),
     };
-    commit::run(ctx, key, &op, Missing::Refuse, |reply, outcome| {
-        if let Some((_, Done::Ticked(ticked))) = outcome {
-            write(reply, ticked);
+    let mut ticked = Ticked::default();
+    let began = ctx.begin_to_collect();
+    // The clock stops where an event owes something to other keys, and goes on when that is settled.
+    let result = loop {
+        let mut is_there = true;
+        let ran = commit::run(ctx, key, &op, Missing::Refuse, |_, outcome| {
+            if let Some((queue, Done::Ticked(more))) = outcome {
+                ticked += *more;
+                is_there = !queue.owes();
+            }
+        });
+        if ran.is_err() || is_there {
+            break ran;
         }
-    })
+    };
+    if began {
+        ctx.replicate_collected();
+    }
+    result?;
+    write(ctx.reply(), &ticked);
+    Ok(())
 }
 
 fn write(reply: Reply<'_>, ticked: &Ticked) {

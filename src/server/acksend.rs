@@ -11,7 +11,8 @@ use dq_queue::settings::{Changes, Clock};
 use dq_queue::{Done, Error, Moment, Op, Queue};
 
 use super::commit::{
-    begin, change, change_silently, clock_of, creation, renewing, Aftermath, Begun, Slot,
+    begin_without_events, change_silently, change_up_to_date, clock_of, creation, renewing,
+    settle_begun, Aftermath, Begun, Slot,
 };
 use super::{clock, errors, wakeups};
 
@@ -60,7 +61,15 @@ pub fn run<'a>(
     let moment = clock::now();
     let verdict = match parts.as_mut_slice() {
         // No other queue is involved, so this one is opened once, for the check and the change.
-        [part] => change(ctx, part.key, |slot| part.run_alone(slot, moment, &mut ids))?,
+        [part] => change_up_to_date(
+            ctx,
+            part.key,
+            |_| moment,
+            |slot, begun| {
+                part.begun = begun;
+                part.run_alone(slot, moment, &mut ids)
+            },
+        )?,
         parts => run_together(ctx, parts, moment, &mut ids)?,
     };
     match verdict {
@@ -79,6 +88,10 @@ fn run_together(
     moment: Moment,
     ids: &mut Ids,
 ) -> Result<Result<bool, Error>, WrongType> {
+    ctx.collect_log_entries();
+    for part in &*parts {
+        bring_up_to_date(ctx, part.key, moment)?;
+    }
     // This also removes keys that have expired, so that no other code runs from here on.
     for part in &*parts {
         ctx.open_read(part.key)?;
@@ -91,7 +104,6 @@ fn run_together(
             break;
         }
     }
-    ctx.collect_log_entries();
     let mut published: Vec<Aftermath<'_>> = Vec::with_capacity(parts.len());
     for part in &*parts {
         let (done, mut aftermath) = change_silently(ctx, part.key, |slot| match verdict {
@@ -114,6 +126,13 @@ fn run_together(
         aftermath.publish(ctx);
     }
     Ok(verdict)
+}
+
+/// Processes the due events of a queue, and what they mean for other keys.
+///
+/// Error: the key holds another type.
+fn bring_up_to_date(ctx: &mut Context, key: Name<'_>, moment: Moment) -> Result<(), WrongType> {
+    change_up_to_date(ctx, key, |_| moment, settle_begun)
 }
 
 /// One part for each queue, that of the acked message first.
@@ -187,8 +206,8 @@ impl Part<'_> {
         }
     }
 
-    /// Processes due events, and then returns whether the part can be done: false if the receipt
-    /// is stale.
+    /// Returns whether the part can be done: false if the receipt is stale. The due events of the
+    /// queue have been processed.
     fn prepare(&mut self, slot: &mut Slot<'_>, moment: Moment) -> Result<bool, Error> {
         let Op::AckSend(op) = &self.op else {
             return Ok(true);
@@ -196,7 +215,9 @@ impl Part<'_> {
         op::check_times(clock_of(slot.split().1), &self.op)?;
         match slot.split().1 {
             Some(queue) => {
-                let begun = begin(queue, moment);
+                let begun = self
+                    .begun
+                    .unwrap_or_else(|| begin_without_events(queue, moment));
                 self.begun = Some(begun);
                 queue.can_ack_send(op, begun.moment)
             }

@@ -40,6 +40,9 @@ pub fn reply_for(error: &Error) -> Failure {
              meant"
         )
         .into(),
+        Error::Unsettled => {
+            "ERR internal error: the queue has not settled its last change; nothing was done".into()
+        }
         Error::NeverFires => "ERR the schedule would never fire".into(),
     }
 }

@@ -9,7 +9,7 @@ use dq_queue::queue::bulk::Step;
 use dq_queue::{Done, Op, Queue};
 
 use super::address::QueueAddress;
-use super::commit::{self, begin, begin_without_events, change, Begun, Slot};
+use super::commit::{self, begin_without_events, change, change_up_to_date, Begun, Slot};
 use super::due_index::Due;
 use super::serving::{serve, slots};
 use super::{arrivals, bound_leases, bulk_ops, clock, config, metrics, own_slots, wakeups};
@@ -181,13 +181,18 @@ fn run_due_slices(ctx: &mut Context, deadline: u64) -> u64 {
 /// Runs one slice of a queue, until `deadline` on the monotonic clock: due events, then a part of a
 /// bulk operation. `due` is when the slice was due.
 fn run_slice(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Due) {
-    let ran = change(ctx, key, |slot| run_slice_in(slot, key, db, deadline, due));
-    let Ok(Some(bulk)) = ran else {
-        wakeups::with_index(|index| index.forget(db, key.bytes()));
-        return;
-    };
-    if let Some(taken) = bulk {
-        bulk_ops::step_taken(db, key.bytes(), taken);
+    loop {
+        let ran = change(ctx, key, |slot| run_slice_in(slot, key, db, deadline, due));
+        let Ok(Some(ran)) = ran else {
+            wakeups::with_index(|index| index.forget(db, key.bytes()));
+            return;
+        };
+        if let Some(taken) = ran.bulk {
+            bulk_ops::step_taken(db, key.bytes(), taken);
+        }
+        if ran.is_over || redis_clock::monotonic_us() >= deadline {
+            break;
+        }
     }
     if bulk_ops::any(db, key.bytes()) {
         // This schedules the next slice also for a queue with CLOCK MANUAL, which does not wake the
@@ -196,15 +201,24 @@ fn run_slice(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Due)
     }
 }
 
-/// Runs a slice, as [`run_slice`] describes, on the open key. Returns the step of a bulk operation in
-/// it, if there was one, or `None` if the key holds no queue.
+/// What a part of a slice has done.
+struct Ran {
+    /// The step of a bulk operation in it, if there was one.
+    bulk: Option<bulk_ops::Taken>,
+    /// Whether the slice is over. Otherwise the last event owes something to other keys, and the
+    /// slice goes on when that is settled.
+    is_over: bool,
+}
+
+/// Runs a slice, as [`run_slice`] describes, on the open key, up to an event that owes something to
+/// other keys. Returns `None` if the key holds no queue.
 fn run_slice_in(
     slot: &mut Slot<'_>,
     key: Name<'_>,
     db: i32,
     deadline: u64,
     due: Due,
-) -> Option<Option<bulk_ops::Taken>> {
+) -> Option<Ran> {
     let queue = slot.split().1?;
     let server = clock::now();
     let mut begun = begin_without_events(queue, server);
@@ -225,14 +239,15 @@ fn run_slice_in(
     advance(queue, &mut begun, until, fires_wait);
     let advanced = redis_clock::monotonic_us();
     let mut step = None;
-    if has_bulk {
+    let is_over = !queue.owes();
+    if has_bulk && is_over {
         let now = queue.now(moment);
         step = bulk_ops::next_step(db, key.bytes(), queue, now);
     }
     let is_last = step == Some(Step::Done);
     let op = match step {
         Some(Step::Do(op)) => *op,
-        _ if fires_wait => Op::CatchUp {
+        _ if fires_wait && is_over => Op::CatchUp {
             since: missed.unwrap_or(0),
             skip: skips,
         },
@@ -253,9 +268,10 @@ fn run_slice_in(
         }
         // The scheduled time has passed, so `commit` must schedule the next one.
         queue.notes.wake = None;
-        has_bulk.then_some(taken)
+        (has_bulk && is_over).then_some(taken)
     });
-    Some(ran.ok().flatten().unwrap_or_default())
+    let bulk = ran.ok().flatten().flatten();
+    Some(Ran { bulk, is_over })
 }
 
 /// Processes due events until `deadline`, without fires of schedules if these must wait.
@@ -263,7 +279,7 @@ fn advance(queue: &mut Queue, begun: &mut Begun, deadline: u64, fires_wait: bool
     loop {
         let progress = begun.advance(queue, STEPS, fires_wait);
         // Each firing of a schedule is replicated in a separate log entry.
-        let ends = progress.caught_up || progress.ticked.fired > 0;
+        let ends = progress.caught_up || progress.ticked.fired > 0 || progress.steps == 0;
         let is_full = begun.before.steps + STEPS > MAX_STEPS;
         if ends || is_full || queue.tells_many() || redis_clock::monotonic_us() >= deadline {
             return;
@@ -280,8 +296,11 @@ fn is_turn_of_bulk() -> bool {
 
 /// Ends leases whose connection is closed, at once or after a grace, if the key still has a queue.
 fn end_leases(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) {
-    let _ = change(ctx, key, |slot| {
-        let begun = begin(slot.split().1?, clock::now());
-        slot.apply(begun, op, |_, _, _| ()).ok()?
-    });
+    let now = clock::now();
+    let _ = change_up_to_date(
+        ctx,
+        key,
+        |_| now,
+        |slot, begun| slot.apply(begun?, op, |_, _, _| ()).ok()?,
+    );
 }

@@ -51,4 +51,6 @@ pub enum Error {
     },
     /// A nack was to pause the group of a message that has none.
     NoGroup,
+    /// The queue owes something to other keys, which must be settled first. No client meets this.
+    Unsettled,
 }

@@ -64,6 +64,7 @@ pub mod groups;
 pub mod handles;
 pub mod index;
 pub mod json;
+pub mod keyspace;
 pub mod limits;
 pub mod message;
 pub mod named_limits;

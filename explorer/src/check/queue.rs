@@ -1,12 +1,13 @@
 //! What must hold for one queue, whatever else there is.
 
+use dq_queue::dead_letters::Moved;
 use dq_queue::message::state::State;
 use dq_queue::op::Fetch;
 use dq_queue::queue::inspect::explain::Code;
 use dq_queue::queue::inspect::list::Listing;
 use dq_queue::queue::rebuild::validate;
 use dq_queue::settings::Clock;
-use dq_queue::{Done, Millis, Moment, Op, Queue};
+use dq_queue::{Done, Error, Millis, Moment, Op, Queue};
 
 use super::Fault;
 
@@ -116,7 +117,7 @@ fn snapshot(queue: &Queue, moment: Moment, past: Millis, faults: &mut Vec<Fault>
         ));
     }
     let mut calm = other.clone();
-    calm.advance(now, u64::MAX);
+    catch_up(&mut calm, now);
     let (wake, known) = (queue.next_wake(now, false), calm.next_wake(now, false));
     if !due && known.is_some_and(|known| wake.is_none_or(|wake| wake > known)) {
         let text = format!("it wakes at {wake:?}, and {known:?} is due");
@@ -134,14 +135,13 @@ fn snapshot(queue: &Queue, moment: Moment, past: Millis, faults: &mut Vec<Fault>
 
 /// What FETCH gives until nothing is left, at most as often as there are messages.
 fn drained(queue: &mut Queue, now: Millis, moment: Moment) -> Vec<String> {
-    queue.advance(now, u64::MAX);
+    catch_up(queue, now);
     let most = queue.live() + 2;
     let given = (0..most).map_while(|_| {
-        let given =
-            (0..MOST_PASSED).find_map(|_| match queue.apply(&Op::fetch(Fetch::one()), moment) {
-                Ok(Done::Fetched(given)) if !given.is_empty() => Some(format!("{given:?}")),
-                _ => None,
-            });
+        let given = (0..MOST_PASSED).find_map(|_| match fetch(queue, moment) {
+            Ok(Done::Fetched(given)) if !given.is_empty() => Some(format!("{given:?}")),
+            _ => None,
+        });
         given
     });
     given.collect()
@@ -149,8 +149,8 @@ fn drained(queue: &mut Queue, now: Millis, moment: Moment) -> Vec<String> {
 
 fn fetches(queue: &Queue, moment: Moment, faults: &mut Vec<Fault>) {
     let mut queue = queue.clone();
-    queue.advance(queue.time(moment), u64::MAX);
     let now = queue.time(moment);
+    catch_up(&mut queue, now);
     let moment = queue.moment(moment);
     explains(&queue, now, moment, faults);
     let mut left = queue.live() + 2;
@@ -171,10 +171,9 @@ fn fetches(queue: &Queue, moment: Moment, faults: &mut Vec<Fault>) {
 /// them. So a FETCH that could be served may give nothing, as long as it changes the line.
 fn next(queue: &mut Queue, now: Millis, moment: Moment) -> Option<Result<(), String>> {
     for _ in 0..MOST_PASSED {
-        let fetch = Fetch::one();
-        let says = queue.can_serve(&fetch, now);
+        let says = queue.can_serve(&Fetch::one(), now);
         queue.take_effects();
-        let done = queue.apply(&Op::fetch(fetch), moment);
+        let done = fetch(queue, moment);
         let gives = matches!(&done, Ok(Done::Fetched(given)) if !given.is_empty());
         let has_changed = queue.take_effects().changed;
         match (says, gives) {
@@ -207,6 +206,30 @@ fn explains(queue: &Queue, now: Millis, moment: Moment, faults: &mut Vec<Fault>)
     }
 }
 
+/// Settles what a queue owes as if no other key could be reached. Returns whether it owed anything.
+fn settle_alone(queue: &mut Queue) -> bool {
+    let owed = queue.take_owed(b"q");
+    if owed.as_ref().is_some_and(|owed| owed.letters.is_some()) {
+        let moment = queue.last_moment();
+        let _ = queue.apply(&Op::Moved(Moved::default()), moment);
+        settle_alone(queue);
+    }
+    owed.is_some()
+}
+
+/// Processes what is due, and settles it.
+fn catch_up(queue: &mut Queue, now: Millis) {
+    while !queue.advance(now, u64::MAX).caught_up && settle_alone(queue) {}
+    settle_alone(queue);
+}
+
+/// Fetches one message, and settles what that leaves.
+fn fetch(queue: &mut Queue, moment: Moment) -> Result<Done, Error> {
+    let done = queue.apply(&Op::fetch(Fetch::one()), moment);
+    settle_alone(queue);
+    done
+}
+
 /// Time goes on: each event moves the queue on, and then nothing is due.
 fn time_ends(queue: &Queue, now: Millis, faults: &mut Vec<Fault>) {
     if matches!(queue.clock(), Clock::Manual(_)) {
@@ -221,9 +244,10 @@ fn time_ends(queue: &Queue, now: Millis, faults: &mut Vec<Fault>) {
         let is_again = wake <= at && left < MOST_TIMES;
         at = at.max(wake);
         let progress = queue.advance(at, u64::MAX);
+        let owed = settle_alone(&mut queue);
         queue.take_effects();
         queue.free_garbage(usize::MAX);
-        if !progress.caught_up
+        if !progress.caught_up && !owed
             || is_again && progress.steps == 0 && queue.next_wake(at, false) == Some(wake)
         {
             faults.push(Fault::new("time", format!("time does not go on at {at}")));

@@ -60,7 +60,11 @@ fn letters(was: &Queue, is: &Queue, action: &str, faults: &mut Vec<Fault>) {
     if replaces_queues(action) || !takes_all(was) || !takes_all(is) {
         return;
     }
-    let moved = |queue: &Queue| queue.dead_letters().map_or(0, |letters| letters.moved);
+    let moved = |queue: &Queue| {
+        queue
+            .dead_letters()
+            .map_or(0, |letters| letters.moved.get())
+    };
     let stays = is
         .dead_letters()
         .is_some_and(|letters| letters.stays.is_some());

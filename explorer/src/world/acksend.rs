@@ -30,7 +30,7 @@ impl World {
         let mut parts = parts(key, request, words);
         let mut verdict = Ok(true);
         for part in &mut parts {
-            verdict = self.prepare(part);
+            verdict = self.prepare(part, step);
             if verdict != Ok(true) {
                 break;
             }
@@ -53,7 +53,7 @@ impl World {
         verdict.map(|_| ())
     }
 
-    fn prepare(&mut self, part: &mut Part<'_>) -> Result<bool, Error> {
+    fn prepare(&mut self, part: &mut Part<'_>, step: &mut Step) -> Result<bool, Error> {
         let clock = self
             .queue(&part.key)
             .map_or(Clock::Server, |queue| queue.clock());
@@ -61,7 +61,7 @@ impl World {
         if !self.places.contains_key(&part.key) {
             return Ok(part.op.receipt.is_none());
         }
-        let begun = self.begin(&part.key);
+        let begun = self.begin(&part.key, step);
         part.begun = Some(begun);
         let queue = self.queue(&part.key);
         queue.map_or(Ok(false), |queue| {

@@ -1,10 +1,11 @@
 //! The beginning of every change: the clock of the queue, leases that are spared, due events.
 
-use super::World;
+use super::deliver::Outbox;
+use super::{Step, World};
 use dq_queue::op::Before;
 use dq_queue::queue::{Progress, MAX_LEAD};
 use dq_queue::settings::Clock;
-use dq_queue::{Moment, Queue};
+use dq_queue::{Moment, Op, Queue};
 
 /// How long a lease that has ended is spared after a standstill, in ms.
 const SPARE_MS: u64 = 20;
@@ -60,16 +61,24 @@ impl World {
         begun
     }
 
-    /// Begins a change by a command: processes due events, up to the limit of the world.
-    pub(super) fn begin(&mut self, key: &[u8]) -> Begun {
-        let mut begun = self.begin_without_events(key);
-        let most = self.most_events;
-        if let Some(place) = self.places.get_mut(key) {
-            let now = place.queue.now(begun.moment);
-            if place.queue.has_work(now) {
-                begun.advance(&mut place.queue, most);
+    /// Begins a change by a command: processes due events, up to the limit of the world, and
+    /// settles what they owe to other keys.
+    pub(super) fn begin(&mut self, key: &[u8], step: &mut Step) -> Begun {
+        let mut left = self.most_events;
+        loop {
+            let mut begun = self.begin_without_events(key);
+            let Some(place) = self.places.get_mut(key) else {
+                return begun;
+            };
+            if place.queue.has_work(place.queue.now(begun.moment)) {
+                left -= begun.advance(&mut place.queue, left).steps;
             }
+            if !place.queue.owes() {
+                return begun;
+            }
+            let mut outbox = Outbox::default();
+            let _ = self.apply(key, begun, &Op::Tick, &mut outbox, step);
+            self.deliver(key, outbox, step);
         }
-        begun
     }
 }

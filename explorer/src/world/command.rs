@@ -137,7 +137,7 @@ impl World {
         let needs_group = matches!(op, Op::Send(send) if send.if_group);
         let done = match self.places.contains_key(key) {
             true => {
-                let begun = self.begin(key);
+                let begun = self.begin(key, step);
                 self.apply(key, begun, op, &mut outbox, step)
             }
             false if creates && !needs_group => {
@@ -194,7 +194,7 @@ impl World {
             return Ok(());
         }
         let mut outbox = Outbox::default();
-        let begun = self.begin(key);
+        let begun = self.begin(key, step);
         let op = Op::Fetch(Cow::Borrowed(&request.fetch));
         let done = self.apply(key, begun, &op, &mut outbox, step);
         step.reply = format!("{done:?}");
@@ -217,7 +217,7 @@ impl World {
         let Found::Do(act) = request.found else {
             return Ok(());
         };
-        let begun = self.begin(key);
+        let begun = self.begin(key, step);
         let Some(queue) = self.queue(key) else {
             return Ok(());
         };

@@ -6,7 +6,7 @@ use super::{Place, Step, World, SALT};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::op::Sent;
 use dq_queue::settings::{Changes, Clock, DefaultBackoff, Settings};
-use dq_queue::{Done, Error, Moment, Op};
+use dq_queue::{Done, Error, Op};
 
 /// The creation of a queue with these changes of the defaults.
 pub fn creation(changes: &Changes, clock: Clock) -> Creation {
@@ -36,7 +36,7 @@ impl World {
         let done = place.queue.apply(op, begun.moment);
         let entry = replicated(op, done.as_ref().ok());
         let entry = LogEntry::of(begun.moment, begun.before, None, entry);
-        self.commit(key, begun.moment, &entry, outbox, step);
+        self.commit(key, &entry, outbox, step);
         done
     }
 
@@ -63,14 +63,13 @@ impl World {
         };
         self.places.insert(key.into(), place);
         let entry = LogEntry::of(moment, 0, Some(creation), replicated(op, Some(&done)));
-        self.commit(key, moment, &entry, outbox, step);
+        self.commit(key, &entry, outbox, step);
         Ok(done)
     }
 
     fn commit(
         &mut self,
         key: &[u8],
-        moment: Moment,
         entry: &LogEntry<'_, '_>,
         outbox: &mut Outbox,
         step: &mut Step,
@@ -79,9 +78,10 @@ impl World {
             return;
         };
         let effects = place.queue.take_effects();
+        outbox.owed = outbox.owed.take().or(place.queue.take_owed(key));
         if let Some(told) = effects.told {
-            let endings = outbox.add(key, &place.queue, *told, moment);
-            self.ended(key, endings, step);
+            outbox.transitions.extend(told.transitions);
+            self.ended(key, told.endings, step);
         }
         let Some(place) = self.places.get_mut(key) else {
             return;

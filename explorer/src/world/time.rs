@@ -41,19 +41,27 @@ impl World {
 
     /// The timer: due events of a queue, then a slice of a bulk operation.
     pub(super) fn timer(&mut self, key: &[u8], step: &mut Step) {
+        while self.part_of_slice(key, step) {}
+    }
+
+    /// Does a part of a slice, up to an event that owes something to other keys. Returns whether the
+    /// slice goes on.
+    fn part_of_slice(&mut self, key: &[u8], step: &mut Step) -> bool {
         let mut begun = self.begin_without_events(key);
         let Some(place) = self.places.get_mut(key) else {
-            return;
+            return false;
         };
         loop {
             let progress = begun.advance(&mut place.queue, STEPS);
-            if progress.caught_up || progress.ticked.fired > 0 || place.queue.tells_many() {
+            let ends = progress.caught_up || progress.ticked.fired > 0 || progress.steps == 0;
+            if ends || place.queue.owes() || place.queue.tells_many() {
                 break;
             }
         }
+        let goes_on = place.queue.owes();
         let now = place.queue.now(begun.moment);
         let mut op = Op::Tick;
-        if let Some(plan) = place.plans.first_mut() {
+        if let Some(plan) = place.plans.first_mut().filter(|_| !goes_on) {
             match plan.next(&place.queue, OF_A_SLICE, now) {
                 Slice::Do(slice) => op = *slice,
                 Slice::Look => {}
@@ -66,23 +74,24 @@ impl World {
             step.reply = format!("a slice of {count}");
         }
         self.deliver(key, outbox, step);
+        goes_on
     }
 
     /// Ends the leases of a closed connection, each at once or after its grace.
     pub(super) fn close(&mut self, key: &[u8], step: &mut Step) {
         let bound = self.places.get_mut(key);
         let bound = bound.map(|place| std::mem::take(&mut place.bound));
-        let mut outbox = Outbox::default();
         for (receipt, grace) in bound.unwrap_or_default() {
             let receipts = [receipt].into_iter().collect();
             let op = match grace {
                 0 => Op::EndLeases { receipts },
                 ms => Op::Grace { ms, receipts },
             };
-            let begun = self.begin(key);
+            let begun = self.begin(key, step);
+            let mut outbox = Outbox::default();
             let _ = self.apply(key, begun, &op, &mut outbox, step);
+            self.deliver(key, outbox, step);
         }
-        self.deliver(key, outbox, step);
     }
 }
 

@@ -9,6 +9,9 @@ use dq_queue::codec::verbatim;
 use dq_queue::op::{self, FindAct, Sent};
 use dq_queue::{Done, Millis, Moment, Op};
 
+/// The key of the queue.
+const KEY: &[u8] = b"q";
+
 impl Cluster {
     pub(super) fn perform(
         &mut self,
@@ -30,6 +33,9 @@ impl Cluster {
             };
             (first.steps, fired) = (advanced.steps, advanced.ticked.fired);
             first.without_fires = waits && first.steps > 0;
+        }
+        if self.primary.owes() {
+            first = self.settle(moment, first)?;
         }
         let asked = match op {
             Op::FindDo { act, .. } => self.find(act, now)?,
@@ -87,6 +93,7 @@ impl Cluster {
             now,
             caught_up: !self.primary.has_work(now),
         });
+        self.primary.take_owed(KEY);
         let recorded = match self.primary.take_effects().changed {
             true => {
                 let first = self.with_bug_before(first, |bug| bug.logs_before);
@@ -100,6 +107,16 @@ impl Cluster {
             op: Box::new(asked),
         });
         checked.and(recorded)
+    }
+
+    /// Records due events that owe something to other keys, none of which is here. Returns the
+    /// beginning of the rest of the change.
+    fn settle(&mut self, moment: Moment, first: op::Before) -> Result<op::Before, String> {
+        self.primary.take_owed(KEY);
+        self.primary.take_effects();
+        let first = self.with_bug_before(first, |bug| bug.logs_before);
+        self.record(&LogEntry::of(moment, first, None, &Op::Tick), false)?;
+        Ok(op::Before::default())
     }
 
     /// The operation after the change by the seeded bug, if there is one.

@@ -189,7 +189,7 @@ impl Stream<'_> {
 
     /// Whether the stream has given its greatest id, and takes no more entries. Nothing can be
     /// added after this question.
-    pub fn is_at_its_end(mut self) -> bool {
+    pub fn ends(mut self) -> bool {
         self.last == Id::MAX || self.kind() == STREAM && self.last_given() == Some(Id::MAX)
     }
 

@@ -30,18 +30,20 @@ pub struct Begun {
 
 /// Begins a change by a command at a moment of the server: sets the clock of the queue by the
 /// server's, spares leases, and processes due events up to the limits above. No schedule fires in
-/// that whose time was missed: the timer handles it in a log entry of its own.
+/// that whose time was missed: the timer handles it in a log entry of its own. `spent` is the number
+/// of steps that the command has spent on due events before. The queue may owe something to other
+/// keys then, and no operation may be applied before that is settled.
 #[inline(always)]
-pub fn begin(queue: &mut Value, server: Moment) -> Begun {
+pub fn begin(queue: &mut Value, server: Moment, spent: u64) -> Begun {
     let is_known = queue.notes.changed_term == wakeups::term();
     match is_known && !queue.may_be_ahead(server) && !queue.has_work(queue.now(server)) {
         true => Begun::at(server),
-        false => begin_with_work(queue, server),
+        false => begin_with_work(queue, server, spent),
     }
 }
 
 /// Begins a change of a queue for which there may be something to do before it.
-fn begin_with_work(queue: &mut Value, server: Moment) -> Begun {
+fn begin_with_work(queue: &mut Value, server: Moment, spent: u64) -> Begun {
     let mut begun = begin_without_events(queue, server);
     let now = queue.now(begun.moment);
     if !queue.has_work(now) {
@@ -56,8 +58,8 @@ fn begin_with_work(queue: &mut Value, server: Moment) -> Begun {
         false => EVENTS_PER_COMMAND,
     };
     let waits = has_fire_without_memory(queue, now) || wakeups::missed_before(queue, now).is_some();
-    begun.advance(queue, most, waits);
-    if !is_in_burst && begun.before.steps > EVENTS_PER_COMMAND_IN_BURST {
+    begun.advance(queue, most.saturating_sub(spent), waits);
+    if !is_in_burst && spent + begun.before.steps > EVENTS_PER_COMMAND_IN_BURST {
         LAST_LARGE_US.store(us, Relaxed);
     }
     begun

@@ -74,10 +74,13 @@ impl Entries {
     }
 }
 
+/// The entries of streams, by the keys of the streams.
+type Entry = HashMap<Box<[u8]>, Id>;
+
 thread_local! {
     /// For each database and stream, the entry up to which all are transitions, as last seen. It
     /// only saves looking at them again, so each server may have its own.
-    static OURS: RefCell<HashMap<i32, HashMap<Box<[u8]>, Id>>> = RefCell::default();
+    static OURS: RefCell<HashMap<i32, Entry>> = RefCell::default();
 }
 
 /// The most streams of a database that are remembered.
@@ -143,7 +146,7 @@ fn left_by_trim(most: u64, len: u64) -> u64 {
 pub fn error(ctx: &mut Context, key: &[u8], stream: &[u8]) -> Option<&'static str> {
     let of_content = |ctx: &mut Context| match ctx.look_at_stream(OwnedName::new(stream).name()) {
         Ok(stream) => stream
-            .is_at_its_end()
+            .ends()
             .then_some("the stream of EVENTS has given its greatest id, and takes no more entries"),
         Err(_) => Some("the key of EVENTS holds another type"),
     };

@@ -7,10 +7,8 @@
 
 mod apply;
 mod begin;
-mod children;
-mod dead_letters;
 pub mod event_stream;
-mod outbox;
+mod keyspace;
 mod run;
 
 use std::cell::RefCell;
@@ -18,7 +16,9 @@ use std::ffi::CStr;
 
 use crate::redis::{Context, KeyWrite, Name, Value, WrongType};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
-use dq_queue::op::{Effects, Ending, Happened};
+use dq_queue::keyspace::settle;
+use dq_queue::op::{Effects, Ending, Happened, Told};
+use dq_queue::queue::ends::Owed;
 use dq_queue::settings::{Changes, Clock, Settings};
 use dq_queue::{Moment, Op, Queue, NEVER};
 
@@ -31,8 +31,8 @@ pub use apply::renewing;
 pub use begin::{
     begin, begin_without_events, can_begin, has_fire_without_memory, has_small_lead, Begun,
 };
-use event_stream::Appended;
-use outbox::{Others, Outbox};
+use event_stream::Entries;
+use keyspace::{Keys, Others};
 pub use run::{clock_of, run, run_chosen, run_if, run_in_form, Form, Missing};
 
 /// The maximum number of removed messages that a command frees.
@@ -70,7 +70,12 @@ pub struct Aftermath<'c> {
 struct Rest {
     /// The ends of messages that clients wait for.
     ended: Vec<Ending>,
-    outbox: Option<Outbox>,
+    /// The entries of the event stream.
+    entries: Option<Entries>,
+    /// What the queue owes to other keys.
+    owed: Option<Owed>,
+    /// Whether the collecting of log entries began for it.
+    began_to_collect: bool,
     /// The changes in other keys that follow from it.
     others: Others,
 }
@@ -90,6 +95,56 @@ pub fn change<R>(
     aftermath.tell(ctx);
     aftermath.publish(ctx);
     Ok(result)
+}
+
+/// Like [`change`], for a change at a moment of the server that begins with the events which are
+/// due. What these owe to other keys is settled first, so `apply` sees a queue that owes nothing. It
+/// gets the beginning of the change, or `None` if the key holds no queue.
+#[inline]
+pub fn change_up_to_date<R>(
+    ctx: &mut Context,
+    key: Name<'_>,
+    server: impl Fn(&mut Slot<'_>) -> Moment,
+    apply: impl FnOnce(&mut Slot<'_>, Option<Begun>) -> R,
+) -> Result<R, WrongType> {
+    let mut settled = Vec::new();
+    let (mut steps, mut collects) = (0, false);
+    let mut apply = Some(apply);
+    loop {
+        let (result, mut aftermath) = change_silently(ctx, key, |slot| {
+            let moment = server(slot);
+            let begun = slot.split().1.map(|queue| begin(queue, moment, steps));
+            match slot.split() {
+                (ctx, Some(queue)) if queue.owes() => {
+                    collects |= ctx.begin_to_collect();
+                    steps += begun.map_or(0, |begun| begun.before.steps);
+                    settle_begun(slot, begun);
+                    None
+                }
+                _ => apply.take().map(|apply| apply(slot, begun)),
+            }
+        })?;
+        aftermath.tell(ctx);
+        let Some(result) = result else {
+            settled.push(aftermath);
+            continue;
+        };
+        if collects {
+            ctx.replicate_collected();
+        }
+        settled.into_iter().for_each(|earlier| earlier.publish(ctx));
+        aftermath.publish(ctx);
+        return Ok(result);
+    }
+}
+
+/// Commits the beginning of a change in which nothing else is done.
+#[cold]
+pub fn settle_begun(slot: &mut Slot<'_>, begun: Option<Begun>) {
+    if let Some(begun) = begun.filter(|begun| !begun.before.is_nothing()) {
+        // A Tick is never refused.
+        let _ = slot.apply(begun, &Op::Tick, |_, _, _| ());
+    }
 }
 
 /// Like [`change`], but publishes nothing yet, and changes no other keys: a change of several
@@ -154,10 +209,17 @@ impl Slot<'_> {
             told,
         } = queue.take_effects();
         let is_replay = matches!(replication, Replication::Replayed | Replication::Restored);
-        if let Some(mut told) = told {
-            let endings = std::mem::take(&mut told.endings);
-            let outbox = Outbox::of(ctx, key, queue, *told, moment, is_replay);
-            self.rest.get_or_insert_default().add(endings, outbox);
+        // A replay owes nothing: what became of dead messages follows in log entries of its own.
+        let owed = match is_replay {
+            true => None,
+            false => queue.take_owed(key.bytes()),
+        };
+        if told.is_some() || owed.is_some() {
+            let rest = self.rest.get_or_insert_default();
+            rest.add(queue, told.map(|told| *told), owed);
+            // Log entries are collected from this one on.
+            let has_more = rest.entries.is_some() || rest.owed.is_some();
+            rest.began_to_collect |= has_more && !is_replay && ctx.begin_to_collect();
         }
         if let Replication::Entry(entry) = &replication {
             if entry.before.cut > 0 {
@@ -191,14 +253,18 @@ impl Slot<'_> {
 }
 
 impl Rest {
-    /// Adds the consequences of one change of the queue in the key.
+    /// Adds the consequences of one change of a queue.
     #[cold]
-    fn add(&mut self, endings: Vec<Ending>, outbox: Option<Outbox>) {
-        self.ended.extend(endings);
-        match (&mut self.outbox, outbox) {
-            (Some(earlier), Some(outbox)) => earlier.add(outbox),
-            (earlier, outbox) => *earlier = earlier.take().or(outbox),
+    fn add(&mut self, queue: &Queue, told: Option<Told>, owed: Option<Owed>) {
+        if let Some(told) = told {
+            self.ended.extend(told.endings);
+            let entries = Entries::of(queue, told.transitions);
+            match (&mut self.entries, entries) {
+                (Some(earlier), Some(entries)) => earlier.extend(entries),
+                (earlier, entries) => *earlier = earlier.take().or(entries),
+            }
         }
+        self.owed = self.owed.take().or(owed);
     }
 }
 
@@ -248,15 +314,9 @@ impl Aftermath<'_> {
     /// it before [`Aftermath::publish`].
     #[inline]
     pub fn tell(&mut self, ctx: &mut Context) {
-        self.tell_from(ctx, 0);
-    }
-
-    /// Like [`Aftermath::tell`], for a change that was caused by another one, at this depth.
-    #[inline]
-    fn tell_from(&mut self, ctx: &mut Context, depth: usize) {
         if self.rest.is_some() {
             self.append(ctx);
-            self.deliver_from(ctx, depth);
+            self.deliver(ctx);
         }
     }
 
@@ -265,41 +325,23 @@ impl Aftermath<'_> {
         let Some(rest) = &mut self.rest else {
             return;
         };
-        let outbox = rest.outbox.as_mut();
-        let entries = outbox.and_then(|outbox| outbox.entries.take());
+        let entries = rest.entries.take();
         let appended = entries.and_then(|entries| entries.append(ctx, self.key));
         rest.others.streams.extend(appended);
     }
 
-    /// Reports children to their parents, sends dead messages to another queue, and replicates
-    /// the collected log entries.
+    /// Settles what the queue owes to other keys, and replicates the collected log entries.
     pub fn deliver(&mut self, ctx: &mut Context) {
-        self.deliver_from(ctx, 0);
-    }
-
-    fn deliver_from(&mut self, ctx: &mut Context, depth: usize) {
         let Some(rest) = &mut self.rest else {
             return;
         };
-        let Some(outbox) = rest.outbox.take() else {
-            return;
-        };
-        if !outbox.children.is_empty() {
-            children::deliver(ctx, self.key, outbox.children, depth, &mut rest.others);
+        if let Some(owed) = rest.owed.take() {
+            let others = &mut rest.others;
+            settle(&mut Keys { ctx, others }, self.key.bytes(), owed);
         }
-        if let Some(letters) = outbox.letters {
-            letters.deliver(ctx, self.key, &mut rest.others);
-        }
-        if outbox.began_to_collect {
+        if std::mem::take(&mut rest.began_to_collect) {
             ctx.replicate_collected();
         }
-    }
-
-    /// Removes and returns the changes of streams.
-    fn take_streams(&mut self) -> Vec<Appended> {
-        let rest = self.rest.as_mut();
-        rest.map(|rest| std::mem::take(&mut rest.others.streams))
-            .unwrap_or_default()
     }
 
     /// Publishes events and answers clients that wait for the end of a message.

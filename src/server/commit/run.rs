@@ -9,8 +9,8 @@ use dq_queue::settings::{Changes, Clock};
 use dq_queue::{Done, Millis, Moment, Op, Queue};
 
 use super::apply::{renewing, replicated, sent_nothing};
-use super::begin::{begin, Begun};
-use super::{change, creation, Replication, Slot};
+use super::begin::Begun;
+use super::{change_up_to_date, creation, settle_begun, Replication, Slot};
 use crate::server::{clock, errors, wakeups};
 
 /// The behaviour of an operation if the key does not exist.
@@ -60,12 +60,13 @@ pub fn run_if(
     reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
 ) -> Result<bool, Failure> {
     let moment = moment_of(op);
-    let found = change(ctx, key, |slot| {
-        let (_, Some(queue)) = slot.split() else {
+    let found = change_up_to_date(ctx, key, of_slot(moment), |slot, begun| {
+        let (Some(begun), (_, Some(queue))) = (begun, slot.split()) else {
             return Ok(false);
         };
-        if may_run(queue, queue.time(moment)) {
-            run_on_queue(slot, op, moment, Form::Entry, reply)?;
+        match may_run(queue, queue.now(begun.moment)) {
+            true => run_on_queue(slot, op, begun, Form::Entry, reply)?,
+            false => settle_begun(slot, Some(begun)),
         }
         Ok(true)
     });
@@ -82,12 +83,15 @@ pub fn run_in_form(
     reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
 ) -> CommandResult {
     let moment = moment_of(op);
-    change(ctx, key, |slot| {
+    change_up_to_date(ctx, key, of_slot(moment), |slot, begun| {
         // Replays do not come here, so they can repeat commands that an older version has accepted.
-        op::check_times(clock_of(slot.split().1), op).map_err(|error| errors::reply_for(&error))?;
-        match slot.split() {
-            (_, Some(_)) => run_on_queue(slot, op, moment, form, reply),
-            (ctx, None) => match missing {
+        if let Err(error) = op::check_times(clock_of(slot.split().1), op) {
+            settle_begun(slot, begun);
+            return Err(errors::reply_for(&error));
+        }
+        match (begun, slot.split().0) {
+            (Some(begun), _) => run_on_queue(slot, op, begun, form, reply),
+            (None, ctx) => match missing {
                 // A queue that does not exist has no group.
                 Missing::Create if !needs_group(op) => run_on_new_queue(slot, op, moment, reply),
                 Missing::Refuse => Err(errors::NO_SUCH_QUEUE.into()),
@@ -110,18 +114,21 @@ fn needs_group(op: &Op<'_>) -> bool {
     matches!(op, Op::Send(send) if send.if_group)
 }
 
+/// The moment of the server for the queue in a key.
+fn of_slot(moment: Moment) -> impl Fn(&mut Slot<'_>) -> Moment {
+    move |slot| slot.moment(moment)
+}
+
 fn run_on_queue(
     slot: &mut Slot<'_>,
     op: &Op<'_>,
-    moment: Moment,
+    Begun { moment, before }: Begun,
     form: Form,
     reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
 ) -> CommandResult {
-    let moment = slot.moment(moment);
     let (ctx, Some(queue)) = slot.split() else {
         return Ok(());
     };
-    let Begun { moment, before } = begin(queue, moment);
     let renewing = renewing(queue, op);
     let op = renewing.as_ref().unwrap_or(op);
     let verbatim = match form {
@@ -167,19 +174,23 @@ pub fn run_chosen<T>(
     reply: impl FnOnce(Reply<'_>, Option<(&Done, T)>),
 ) -> CommandResult {
     let moment = clock::now();
-    change(ctx, key, |slot| {
-        let (_, Some(queue)) = slot.split() else {
-            reply(slot.split().0.reply(), None);
-            return Ok(());
-        };
-        let begun = begin(queue, moment);
-        let (op, value) = choose(queue, queue.now(begun.moment));
-        let applied = slot.apply(begun, &op, |ctx, _, done| {
-            reply(ctx.reply(), Some((done, value)));
-        });
-        applied.map_err(|error| errors::reply_for(&error))?;
-        Ok(())
-    })?
+    change_up_to_date(
+        ctx,
+        key,
+        |_| moment,
+        |slot, begun| {
+            let (Some(begun), (_, Some(queue))) = (begun, slot.split()) else {
+                reply(slot.split().0.reply(), None);
+                return Ok(());
+            };
+            let (op, value) = choose(queue, queue.now(begun.moment));
+            let applied = slot.apply(begun, &op, |ctx, _, done| {
+                reply(ctx.reply(), Some((done, value)));
+            });
+            applied.map_err(|error| errors::reply_for(&error))?;
+            Ok(())
+        },
+    )?
 }
 
 fn run_on_new_queue(

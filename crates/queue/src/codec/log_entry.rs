@@ -209,17 +209,18 @@ impl<'o, 'a> LogEntry<'o, 'a> {
             // Without any limit, a schedule that has fired would not end the call.
             let most = missing.min(u64::MAX - 1);
             let progress = match self.before.without_fires {
-                true => queue.advance_without_fires(moment.ms(), most),
-                false => queue.advance(moment.ms(), most),
+                true => queue.advance_logged_without_fires(moment.ms(), most),
+                false => queue.advance_logged(moment.ms(), most),
             };
             match progress.steps {
                 0 => break,
                 taken => missing -= taken,
             }
         }
-        let done = queue
-            .apply(&self.op, moment)
-            .map_err(|error| format!("the queue refuses the operation: {error:?}"))?;
+        let done = queue.apply_logged(&self.op, moment);
+        // What became of dead messages and of children follows in log entries of its own.
+        queue.forget_reports();
+        let done = done.map_err(|error| format!("the queue refuses the operation: {error:?}"))?;
         match missing {
             0 => Ok(done),
             missing => Err(format!(

@@ -216,13 +216,19 @@ impl Delta {
         *self = Delta::of(all, self.dies || other.dies);
     }
 
+    /// Whether no count goes down and no parent dies, so that it makes no difference whether a later
+    /// change of this kind is counted with it.
+    pub fn only_adds(&self) -> bool {
+        !self.dies && self.counts().into_iter().all(|by| by >= 0)
+    }
+
     /// Counts a child that died, or is no longer dead (`by` is -1).
     pub fn die(&mut self, on_dead: OnFail, by: i64) {
         self.dead += by;
         match on_dead {
             OnFail::Hold => self.kept += by,
             OnFail::Go => {}
-            OnFail::Die => self.dies = by > 0,
+            OnFail::Die => self.dies |= by > 0,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The stored state of a message, the state that a client sees, and the reason of its
 //! death.
 
-/// The stored state of a message. Its numbers are part of the snapshot format.
+/// The stored state of a message. The numbers up to 7 are part of the snapshot format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum StoredState {
@@ -21,6 +21,9 @@ pub enum StoredState {
     Cancelled = 6,
     /// Messages of a batch for which it waits, or children, have not ended, or it is parked.
     Held = 7,
+    /// Dead, and on its way to another queue (DEADTO): no id names it, and it is no record. No client
+    /// ever sees it. A snapshot has it as a dead message with a flag.
+    Leaving = 8,
 }
 
 impl StoredState {
@@ -36,8 +39,16 @@ impl StoredState {
     pub fn is_ended(self) -> bool {
         matches!(
             self,
-            StoredState::Finished | StoredState::Dead | StoredState::Cancelled
+            StoredState::Finished
+                | StoredState::Dead
+                | StoredState::Cancelled
+                | StoredState::Leaving
         )
+    }
+
+    /// Whether a message in this state has died.
+    pub fn is_dead(self) -> bool {
+        matches!(self, StoredState::Dead | StoredState::Leaving)
     }
 
     /// The stored state with this number in a snapshot; `None` if there is

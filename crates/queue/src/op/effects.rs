@@ -1,12 +1,8 @@
 //! The effects of operations on everyone but the caller: replicas, listeners
 //! and clients that wait.
 
-use std::collections::BTreeMap;
-
-use crate::message::kin::News;
 use crate::message::state::State;
 use crate::transition::Transition;
-use crate::Seq;
 
 /// A set of kinds of events, which listeners are notified of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,29 +65,23 @@ pub struct Effects {
     pub visible: bool,
     /// The kinds of events that happened.
     pub happened: Happened,
-    /// The messages to waiting clients and to other keys, if there are any.
+    /// The messages to waiting clients and to the event stream, if there are any.
     pub told: Option<Box<Told>>,
 }
 
-/// The messages to waiting clients, and to other keys, about an operation on a queue. Most
-/// operations have none. Most operations have none.
+/// The messages to waiting clients and to the event stream about an operation on a queue. Most
+/// operations have none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Told {
     /// The ends of messages that clients wait for.
     pub endings: Vec<Ending>,
-    /// Dead messages that are to go to another queue (DEADTO). A replay drops them: what
-    /// became of them follows in log entries of its own.
-    pub moving: Vec<Seq>,
     /// The transitions of messages, in order, where the queue has an event stream. Every server
     /// that applies the operation adds them to the stream itself.
     pub transitions: Vec<Transition>,
-    /// The changes among children, by the number of their set of siblings. A replay drops
-    /// it: the changes at the parents follow in log entries of their own.
-    pub children: BTreeMap<Seq, News>,
 }
 
 impl Effects {
-    /// The messages to waiting clients and other keys, to add to them.
+    /// The messages to waiting clients and the event stream, to add to them.
     pub fn told_mut(&mut self) -> &mut Told {
         self.told.get_or_insert_default()
     }

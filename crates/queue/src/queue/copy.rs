@@ -15,12 +15,14 @@ impl Queue {
         let now = copy.last;
         copy.ticket += 1;
         copy.release_all(now);
-        copy.settle_reruns(now);
+        copy.stay_all(now);
+        copy.send_reruns(now);
         copy.consumers.forget_tokens();
         copy.old_ends.clear();
         copy.settle_some(usize::MAX);
         // A child counts once, and not again in a copy.
         copy.cut_parents();
+        copy.unsettled = None;
         copy.effects = Effects::default();
         copy
     }

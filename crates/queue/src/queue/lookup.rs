@@ -22,7 +22,7 @@ impl Queue {
             StoredState::Retry => State::Retry,
             StoredState::Running => State::Running,
             StoredState::Finished => State::Finished,
-            StoredState::Dead => State::Dead,
+            StoredState::Dead | StoredState::Leaving => State::Dead,
             StoredState::Cancelled => State::Cancelled,
             StoredState::Held => State::Held,
         }
@@ -34,8 +34,8 @@ impl Queue {
         self.bring_up_to_date(seq, now)
     }
 
-    /// Processes the due events of a message at `now`: an expired message dies, a
-    /// redriven one becomes pending, and a record past its retention is removed. Returns
+    /// Processes the due events of a message at `now`: an expired message dies, unless it
+    /// then goes to another queue, a redriven one becomes pending, and a record past its retention is removed. Returns
     /// the number of the message if it is still there.
     pub(super) fn bring_up_to_date(&mut self, seq: Seq, now: Millis) -> Option<Seq> {
         if self.prune_if_over(seq, now) {
@@ -43,9 +43,15 @@ impl Queue {
         }
         // The group is read first: if few records are kept, the message may be gone after
         // it expires.
-        let group = self.store.get(seq)?.group;
-        if let Some(at) = self.expire_if_over(seq, now) {
-            self.refresh(group, at, Join::by_time(at));
+        let message = self.store.get(seq)?;
+        let group = message.group;
+        if message.stored == StoredState::Leaving {
+            return None;
+        }
+        if self.expired_at(message, now).is_some() {
+            if let Some(at) = self.expire_if_over(seq, now) {
+                self.refresh(group, at, Join::by_time(at));
+            }
         }
         Some(seq)
     }

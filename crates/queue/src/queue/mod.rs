@@ -3,23 +3,20 @@
 //! `ops/` has one file for each thing that a client can ask for. `time/` does what
 //! is due by itself: due times, lease ends, expiries, schedules; it also knows clocks
 //! that are ahead of the server's. `moves.rs` moves a message between stored states
-//! and keeps every index in step, `finish.rs` ends one, and `lookup.rs` finds one.
+//! and keeps every index in step, `ends/` ends one, with all that follows from it, and `lookup.rs`
+//! finds one.
 //! `delivery/` tells what the queue can give and in which order, and brings running
-//! messages back. `limits/` keeps groups from giving after failures. `rerun.rs` sends one more
-//! message when a run has ended. `batches/` counts
-//! the messages of named batches, `siblings.rs` tells parents of their children, `detached.rs` cuts ties to
-//! other keys, and `held/`
-//! has the messages that wait for a batch, for children or for a signal. `bulk/` divides an
+//! messages back. `limits/` keeps groups from giving after failures. `batches/` counts the messages of named
+//! batches, `detached.rs` cuts ties to other keys, and `held/` has the messages that wait for a batch, for children or for a signal. `bulk/` divides an
 //! operation on many messages into slices. `inspect/` only reads. `rebuild/` takes a
 //! queue apart for a snapshot and builds it from one, checked.
 
 mod batches;
 pub mod bulk;
 mod copy;
-mod dead_letters;
 mod delivery;
 mod detached;
-mod finish;
+pub mod ends;
 mod held;
 pub mod inspect;
 mod limits;
@@ -27,14 +24,11 @@ mod lookup;
 mod moves;
 mod ops;
 pub mod rebuild;
-mod rerun;
 #[cfg(any(test, feature = "validate"))]
 mod shape;
-mod siblings;
 #[cfg(test)]
 mod tests;
 mod time;
-mod transitions;
 
 pub use time::lead::MAX_LEAD;
 pub use time::Progress;
@@ -61,15 +55,17 @@ use crate::index::siblings::AllSiblings;
 use crate::index::waiting::Waiting;
 use crate::message::body::Content;
 use crate::message::id::{generated, Id, Ids, NameHasher, GENERATED_LEN};
+use crate::message::state::StoredState;
 use crate::message::store::Store;
 use crate::message::Message;
 use crate::named_limits::NamedLimits;
-use crate::op::{Deliveries, Done, Effects, Moment, Op};
+use crate::op::{Deliveries, Done, Effects, Moment, Op, Ticked};
 use crate::schedule::Schedules;
 use crate::settings::{Clock, Fair, Settings};
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Receipt, Seq, TimeIndex, NEVER};
 use bulk::removal::garbage::Garbage;
+use ends::Unsettled;
 use time::lead::Lead;
 
 /// A delay queue.
@@ -117,6 +113,9 @@ pub struct Queue {
     dead_letters: Option<Box<DeadLetters>>,
     /// The ties to other keys that the queue has lost on its way here. `None` if there are none.
     detached: Option<Box<Detached>>,
+    /// What the ends of messages have caused and is not settled yet. `None` where that is nothing,
+    /// and so whenever a command has ended.
+    unsettled: Option<Box<Unsettled>>,
     /// Limits with names. `None` if no message and no DQ.LIMIT has named one.
     limits: Option<Box<NamedLimits>>,
     /// The usage of groups, and their order by that. `None` with FAIR COUNT.
@@ -157,11 +156,6 @@ pub struct Queue {
     /// Whether the schedules that the present operation passes are left out.
     skips_fires: bool,
     effects: Effects,
-    /// The messages that are still to be sent before the present operation or event ends.
-    reruns: Vec<rerun::Ended>,
-    /// Dead messages for the end of whose runs something waits, and that are to go to
-    /// another queue before the present command ends.
-    dead_before_rerun: Vec<Seq>,
     /// Ids whose end some client waits for.
     watched: HashSet<Box<[u8]>, NameHasher>,
     /// The clock of the queue while it is ahead of the server's.
@@ -214,8 +208,7 @@ impl Queue {
             running_bytes: 0,
             has_own_retain: false,
             has_reruns: false,
-            reruns: Vec::new(),
-            dead_before_rerun: Vec::new(),
+            unsettled: None,
             wake: NEVER,
             skips_fires: false,
             effects: Effects::default(),
@@ -254,6 +247,14 @@ impl Queue {
         self.last
     }
 
+    /// The moment of the last change of the queue.
+    pub fn last_moment(&self) -> Moment {
+        Moment {
+            us: self.last.saturating_mul(1000),
+            receipt: self.last_receipt + 1,
+        }
+    }
+
     /// Whether the queue has already acted at its time for this moment of the
     /// server.
     pub fn is_at_last(&self, moment: Moment) -> bool {
@@ -278,8 +279,24 @@ impl Queue {
     /// Applies one operation. It sees the queue as the last [`Queue::advance`] left
     /// it, so call that first.
     ///
-    /// Errors: the operation is refused, and nothing has changed.
+    /// Errors: the operation is refused, and nothing has changed. So is every operation while the
+    /// queue owes anything to other keys, but for [`Op::Moved`], which settles a part of it, and
+    /// [`Op::Tick`], which does nothing then.
+    #[inline]
     pub fn apply(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
+        if self.owes() && !matches!(op, Op::Moved(_) | Op::Tick) {
+            debug_assert!(false, "{op:?} would see what is not settled");
+            return Err(Error::Unsettled);
+        }
+        self.apply_logged(op, moment)
+    }
+
+    /// Like [`Queue::apply`], for an operation of a log entry, whose order was decided where it was
+    /// written.
+    pub(crate) fn apply_logged(&mut self, op: &Op, moment: Moment) -> Result<Done, Error> {
+        if self.owes() && matches!(op, Op::Tick) {
+            return Ok(Done::Ticked(Ticked::default()));
+        }
         let (last, ticket) = (self.last, self.ticket);
         let changed = std::mem::take(&mut self.effects.changed);
         let done = self.perform(op, moment);
@@ -296,9 +313,6 @@ impl Queue {
     /// Takes the effects collected since the last call.
     #[inline]
     pub fn take_effects(&mut self) -> Effects {
-        if self.effects.told.is_some() {
-            self.count_moving();
-        }
         std::mem::take(&mut self.effects)
     }
 
@@ -328,9 +342,14 @@ impl Queue {
         generated(seq, self.last, self.ids.salt())
     }
 
-    /// The number of the message with this id, unless it was purged.
+    /// The number of the message with this id, unless it was purged or is on its way to another
+    /// queue.
     pub fn find(&self, id: &[u8]) -> Option<Seq> {
-        self.ids.find(&self.store, id)
+        let seq = self.ids.find(&self.store, id)?;
+        match self.unsettled.is_some() && self.is_at(seq, StoredState::Leaving) {
+            true => None,
+            false => Some(seq),
+        }
     }
 
     /// Makes sure that [`Queue::take_effects`] reports the end of the message with

@@ -39,11 +39,6 @@ impl Queue {
     pub fn shape_without_notes(&self, now: Millis, past: Millis) -> Vec<u64> {
         Writer::of(self).finish(now, past)
     }
-
-    /// Whether an operation has left something to be done that no snapshot has.
-    pub fn owes(&self) -> bool {
-        !self.reruns.is_empty() || !self.dead_before_rerun.is_empty() || self.tells()
-    }
 }
 
 /// A word of a shape before times and numbers are brought into their order.
@@ -395,18 +390,10 @@ impl Writer {
 
     /// What no snapshot has.
     fn notes(&mut self, queue: &Queue) {
-        self.len(queue.reruns.len());
-        for ended in &queue.reruns {
-            self.debug(ended);
-        }
-        self.len(queue.dead_before_rerun.len());
-        for seq in &queue.dead_before_rerun {
-            self.seq(*seq);
-        }
-        if let Some(told) = &queue.effects.told {
-            self.len(told.moving.len());
-            told.moving.iter().for_each(|seq| self.seq(*seq));
-            self.debug(&told.children.values().collect::<Vec<_>>());
+        if let Some(unsettled) = &queue.unsettled {
+            self.len(unsettled.leaving.len());
+            unsettled.leaving.iter().for_each(|seq| self.seq(*seq));
+            self.debug(&unsettled.reports);
         }
         let mut watched: Vec<_> = queue.watched.iter().collect();
         watched.sort_unstable();

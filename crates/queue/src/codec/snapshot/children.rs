@@ -1,9 +1,10 @@
-//! Encodes the counts that a message has of its children.
+//! Encodes the counts that a message has of its children, and the reports to parents.
 
-use crate::codec::wire::{put_bytes, put_flag, put_number, Reader};
+use super::tag;
+use crate::codec::wire::{put_bytes, put_flag, put_number, put_signed, Reader};
 use crate::limits::{self, ensure, Invalid};
 use crate::message::extension::Extension;
-use crate::message::kin::{ChildCounts, Children, Wait, MOST_QUEUES};
+use crate::message::kin::{ChildCounts, Children, Delta, News, Wait, MOST_QUEUES};
 
 /// Writes the counts of a message. The number of children that have to end is among its options.
 pub fn put_children(out: &mut Vec<u8>, children: &Children) {
@@ -49,4 +50,31 @@ pub fn children(reader: &mut Reader, ext: &mut Extension) -> Result<(), Invalid>
         )?;
     }
     Ok(())
+}
+
+/// Writes a report that its parent has not counted yet.
+pub fn put_report(out: &mut Vec<u8>, report: &News) {
+    out.push(tag::REPORT);
+    put_bytes(out, &report.key);
+    put_bytes(out, &report.id);
+    put_flag(out, report.delta.dies);
+    for n in report.delta.counts() {
+        put_signed(out, n);
+    }
+}
+
+/// Reads the output of [`put_report`] behind the tag.
+pub fn report(reader: &mut Reader) -> Result<News, Invalid> {
+    let (key, id): (Box<[u8]>, Box<[u8]>) = (reader.bytes()?.into(), reader.bytes()?.into());
+    ensure(!key.is_empty(), "a report to a queue without a key")?;
+    limits::name(&id)?;
+    let dies = reader.flag()?;
+    let mut counts = [0; 5];
+    for n in &mut counts {
+        *n = reader.signed()?;
+        limits::exact(n.unsigned_abs())?;
+    }
+    reader.end()?;
+    let delta = Delta::of(counts, dies);
+    Ok(News { key, id, delta })
 }

@@ -9,6 +9,7 @@ use crate::message::after::Counts;
 use crate::message::errors::FailedAttempt;
 use crate::message::extension::Texts;
 use crate::message::rerun::Rerun;
+use crate::message::state::StoredState;
 use crate::queue::rebuild::Numbered;
 use crate::{Millis, NEVER};
 
@@ -55,7 +56,8 @@ pub fn put_history(
             | flag(message.rerun().is_some(), extra::RERUN)
             | flag(signal.is_some(), extra::SIGNAL)
             | flag(message.children().is_some(), extra::CHILDREN)
-            | flag(siblings.is_some(), extra::SIBLINGS),
+            | flag(siblings.is_some(), extra::SIBLINGS)
+            | flag(message.stored == StoredState::Leaving, extra::LEAVING),
     );
     if let Some(choices) = choices {
         put_choices(out, choices);

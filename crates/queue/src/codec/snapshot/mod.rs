@@ -85,6 +85,8 @@ pub mod tag {
     pub const SIBLINGS: u8 = 16;
     /// The ties to other keys that the queue has lost.
     pub const DETACHED: u8 = 24;
+    /// A report to a parent that it has not counted yet.
+    pub const REPORT: u8 = 17;
     pub const MESSAGE: u8 = 0x80;
     /// The number of bits by which the stored state is shifted in the tag of a message.
     pub const STATE: u32 = 4;
@@ -130,7 +132,9 @@ pub mod extra {
     pub const CHILDREN: u64 = 1 << 19;
     /// The set of siblings that the message is in.
     pub const SIBLINGS: u64 = 1 << 20;
-    pub const ALL: u64 = (1 << 21) - 1;
+    /// The dead message is on its way to another queue.
+    pub const LEAVING: u64 = 1 << 21;
+    pub const ALL: u64 = (1 << 22) - 1;
 }
 
 /// The bits of the byte of the reason beside the number of the reason.

@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use super::children::put_report;
 use super::dead_letters::put_dead_letters;
 use super::detached::put_detached;
 use super::frames::{
@@ -14,6 +15,7 @@ use crate::codec::options::put_parent;
 use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, set_number};
 use crate::message::history::History;
 use crate::message::id::NameHasher;
+use crate::message::state::StoredState;
 use crate::queue::rebuild::{Known, Numbered, Parts, ReleasedPart};
 use crate::{ConsumerIx, GroupIx, Queue, Seq};
 
@@ -114,6 +116,10 @@ impl<'a> Writer<'a, '_> {
             put_detached(self.blocks.begin(), detached);
             self.blocks.end(&[]);
         }
+        for report in self.parts.reports() {
+            put_report(self.blocks.begin(), report);
+            self.blocks.end(&[]);
+        }
         for (name, delivery) in self.parts.token_deliveries() {
             let frame = self.blocks.begin();
             frame.push(tag::TOKEN);
@@ -180,7 +186,10 @@ impl<'a> Writer<'a, '_> {
         let is_next = !has_history
             && numbered.seq == self.bases.seq + 1
             && message.sent_at == self.bases.sent_at;
-        let stored = message.stored as u8;
+        let stored = match message.stored {
+            StoredState::Leaving => StoredState::Dead,
+            stored => stored,
+        } as u8;
         let flag = |is: bool, bit: u8| if is { bit } else { 0 };
         let flags = flag(group.is_some(), tag::GROUPED)
             | flag(content.id.is_some(), tag::ID)

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::ops::{changes, op, Scale};
 use crate::codec::log_entry::{Creation, LogEntry};
 use crate::codec::verbatim;
+use crate::dead_letters::Moved;
 use crate::message::state::State;
 use crate::op::{AckSend, Fetch, NackKind, Receipts, Redrive, Send, Sent};
 use crate::settings::{Clock, Settings};
@@ -215,6 +216,18 @@ impl Primary {
         if self.queue.has_work(now) {
             steps = self.queue.advance(now, act.steps).steps;
         }
+        if self.queue.owes() {
+            let effects = self.queue.take_effects();
+            self.transitions
+                .extend(effects.told.unwrap_or_default().transitions);
+            self.tell(LogEntry::of(
+                moment,
+                std::mem::take(&mut steps),
+                None,
+                &Op::Tick,
+            ));
+            self.settle();
+        }
         let mut op = act.op.clone().unwrap_or(Op::Tick);
         match &mut op {
             Op::Fetch(fetch) => self.real(&mut fetch.to_mut().acks),
@@ -258,8 +271,23 @@ impl Primary {
                 (_, Some(_)) => self.tell(LogEntry::of(moment, steps, None, &op)),
             }
         }
+        self.settle();
         self.queue.free_garbage(act.swept);
         done
+    }
+
+    /// Settles what the queue owes: its reports are taken, and its dead messages stay.
+    fn settle(&mut self) {
+        while self
+            .queue
+            .take_owed(b"q")
+            .is_some_and(|owed| owed.letters.is_some())
+        {
+            let (moment, op) = (self.queue.last_moment(), Op::Moved(Moved::default()));
+            self.queue.apply(&op, moment).unwrap();
+            self.queue.take_effects();
+            self.tell(LogEntry::of(moment, 0, None, &op));
+        }
     }
 }
 

@@ -30,7 +30,7 @@ impl Told {
             StoredState::Due => Told::Ready,
             StoredState::Running => Told::Running,
             StoredState::Finished => Told::Finished,
-            StoredState::Dead => Told::Dead,
+            StoredState::Dead | StoredState::Leaving => Told::Dead,
             StoredState::Cancelled => Told::Cancelled,
         }
     }

@@ -71,7 +71,7 @@ impl Queue {
         if let Some(named) = batches.get_mut(batch) {
             let counts = named.counts;
             let [_, _, dies] = &mut named.held;
-            if stored == StoredState::Dead && !dies.is_empty() {
+            if stored.is_dead() && !dies.is_empty() {
                 let dies = std::mem::take(dies);
                 batches.released.push_back(Released {
                     batch,
@@ -106,7 +106,7 @@ impl Queue {
             named.members -= 1;
             match stored {
                 Some(StoredState::Finished | StoredState::Cancelled) | None => {}
-                Some(StoredState::Dead) => named.counts.dead -= 1,
+                Some(StoredState::Dead | StoredState::Leaving) => named.counts.dead -= 1,
                 Some(StoredState::Running) if is_leased => named.counts.running -= 1,
                 Some(_) => named.counts.pending -= 1,
             }

@@ -2,7 +2,7 @@
 //!
 //! A message that is in a batch passes through one of the `member_...` methods wherever
 //! it changes its state. The messages that it holds are not released there, but at the
-//! end of the operation or the event ([`Queue::settle_batches`]). So a batch that gets
+//! end of the operation or the event ([`Queue::settle`]). So a batch that gets
 //! another message before the operation ends is not closed in between.
 //!
 //! `members.rs` counts the messages, and `release.rs` finds out which of the held ones

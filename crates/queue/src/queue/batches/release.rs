@@ -12,23 +12,10 @@ use crate::{Millis, Seq, IS_SMALL};
 const AT_ONCE: usize = if IS_SMALL { 64 } else { 512 };
 
 impl Queue {
-    /// Releases the messages that are held no longer after an operation, and lets some of
-    /// them die. A few at once; the timer does the rest.
-    #[inline]
-    pub(in crate::queue) fn settle_batches(&mut self) {
-        if self.batches.is_some() {
-            self.settle_some(AT_ONCE);
-            if self.has_released() {
-                self.finish_manually();
-            }
-        }
-    }
-
-    /// Like [`Queue::settle_batches`], after an event. Returns whether any message was
-    /// released or died.
-    #[inline]
-    pub(in crate::queue) fn settle_batches_at_event(&mut self) -> bool {
-        self.batches.is_some() && self.settle_some(AT_ONCE) > 0
+    /// Releases the messages that are held no longer, and lets some of them die. A few at once; the
+    /// timer does the rest. Returns whether there were any.
+    pub(in crate::queue) fn release_some(&mut self) -> bool {
+        self.settle_some(AT_ONCE) > 0
     }
 
     /// Releases up to `most` messages that are held no longer. Returns how many.

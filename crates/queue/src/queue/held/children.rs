@@ -2,7 +2,7 @@
 //!
 //! The parent counts: how many have ended is with its options, and nothing but its entry in
 //! the indexes of held messages is kept beside that. The children are known where they are
-//! (`queue/siblings.rs`), and what becomes of them comes here as an operation.
+//! (`queue/ends/siblings.rs`), and what becomes of them comes here as an operation.
 
 use crate::index::ready_line::Join;
 use crate::message::kin::{Children, Wait};
@@ -114,10 +114,6 @@ impl Queue {
         self.changed();
         if one.delta.dies && !one.dies_later {
             self.die_of_children(seq, now);
-            // Batches may have ended. The timer looks after that: this operation must not
-            // let further messages die.
-            self.close_batches();
-            self.wake_by(0);
         } else if one.delta.dies {
             self.note_dying(seq);
         } else {

@@ -37,11 +37,9 @@ impl Queue {
         receipt: Receipt,
     ) -> Result<Done, Error> {
         if !fetch.acks.is_empty() {
+            // The acks are an operation of their own, which is settled before anything is delivered.
             self.ack_each(&fetch.acks, &fetch.results, now);
-        }
-        if !fetch.acks.is_empty() {
-            self.settle_reruns(now);
-            self.settle_batches();
+            self.settle(now);
         }
         let consumer = match &fetch.consumer {
             Some(name) => {

@@ -1,5 +1,5 @@
 //! The operations that a client can ask of a queue: one file for each verb. This file says
-//! which function does which operation. Here is which of them does which operation.
+//! which function does which operation.
 
 mod ack;
 mod acksend;
@@ -46,9 +46,14 @@ impl Queue {
         self.last = now;
         self.ticket += 1;
         let done = self.do_op(op, moment, now);
-        self.settle_reruns(now);
-        if self.batches.is_some() && !follows() {
-            self.settle_batches();
+        match follows() {
+            true => self.settle_later(now),
+            false => {
+                self.settle(now);
+                if self.has_released() {
+                    self.finish_manually();
+                }
+            }
         }
         done
     }

@@ -169,6 +169,9 @@ impl<'a> Rebuild<'a> {
             letters.stays = letters.stays.map(|(stays, at)| (stays, self.time(at)));
             self.builder.dead_letters(letters)?;
         }
+        for report in self.parts.reports() {
+            self.builder.report(report.clone());
+        }
         for (name, schedule) in self.parts.schedules() {
             let schedule = match self.shift {
                 Some(shift) => shift.schedule(schedule),

@@ -113,7 +113,7 @@ impl Builder {
         named.members += 1;
         match message.stored {
             StoredState::Running => named.counts.running += 1,
-            StoredState::Dead => named.counts.dead += 1,
+            StoredState::Dead | StoredState::Leaving => named.counts.dead += 1,
             StoredState::Finished | StoredState::Cancelled => {}
             _ => named.counts.pending += 1,
         }

@@ -208,7 +208,7 @@ pub fn message(message: &Message, term: Option<Term>, last_receipt: Receipt) -> 
     if let Some(rerun) = message.rerun() {
         self::rerun(rerun)?;
         ensure(
-            matches!(stored, StoredState::Running | StoredState::Dead),
+            stored == StoredState::Running || stored.is_dead(),
             "what waits for the end of a run must be with a running message, or a dead one",
         )?;
     }

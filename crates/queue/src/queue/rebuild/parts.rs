@@ -11,6 +11,7 @@ use crate::index::fair_line::FairLine;
 use crate::index::leases::Batch;
 use crate::index::ready_line::{Join, Position};
 use crate::index::siblings::Siblings;
+use crate::message::kin::News;
 use crate::message::Message;
 use crate::named_limits::{Limit, NamedLimits};
 use crate::queue::Queue;
@@ -198,6 +199,12 @@ impl<'a> Parts<'a> {
     /// The ties to other keys that the queue has lost.
     pub fn detached(&self) -> Option<&'a Detached> {
         self.queue.detached()
+    }
+
+    /// The reports to parents that these have not counted yet, in order.
+    pub fn reports(&self) -> impl Iterator<Item = &'a News> + 'a {
+        let unsettled = self.queue.unsettled.as_deref().into_iter();
+        unsettled.flat_map(|all| &all.reports)
     }
 
     /// Schedules, in the order of their creation.

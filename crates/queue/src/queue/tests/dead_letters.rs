@@ -4,7 +4,7 @@ use super::fixture::{kill, named, new_message, with_ttl, Fixture};
 use crate::dead_letters::{bit, DeadTo, Letter, Moved, Stays, MAX_HOPS, MOST_TRACES};
 use crate::message::state::{Reason, State};
 use crate::message::Choices;
-use crate::op::{Fetch, FindAct, Op, Send};
+use crate::op::{Fetch, Op, Send};
 use crate::queue::inspect::explain::Code;
 use crate::queue::rebuild::validate;
 use crate::settings::{OnDead, Settings};
@@ -24,13 +24,13 @@ fn settings(reasons: u8) -> Settings {
 
 /// The messages that the last operations have left for the other queue.
 fn moving(b: &mut Fixture) -> Vec<Seq> {
-    let told = b.queue.take_effects().told;
-    told.map_or(Vec::new(), |told| told.moving)
+    let (letters, _) = letters(b);
+    letters.into_iter().map(|letter| letter.seq).collect()
 }
 
 fn letters(b: &mut Fixture) -> (Vec<Letter>, Option<Stays>) {
-    let seqs = moving(b);
-    b.queue.letters(&seqs, b"from")
+    let letters = b.queue.take_owed(b"from").and_then(|owed| owed.letters);
+    letters.map_or((Vec::new(), None), |all| (all.letters, all.stays))
 }
 
 /// Tells the queue that these messages have gone.
@@ -39,6 +39,15 @@ fn gone(b: &mut Fixture, letters: &[Letter]) {
     b.apply(&Op::Moved(Moved {
         gone: gone.collect(),
         stays: None,
+    }));
+    validate(&b.queue).unwrap();
+}
+
+/// Tells the queue that no message has gone.
+fn stay(b: &mut Fixture, stays: Stays) {
+    b.apply(&Op::Moved(Moved {
+        gone: Vec::new(),
+        stays: Some(stays),
     }));
     validate(&b.queue).unwrap();
 }
@@ -52,7 +61,7 @@ fn header<'a>(letter: &'a Letter, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn a_message_is_a_dead_record_until_it_has_gone() {
+fn a_message_is_in_one_queue_until_it_has_gone() {
     let mut b = Fixture::new(settings(0));
     let seq = kill(&mut b, named("a"));
     assert_eq!(b.state(seq), Some(State::Dead));
@@ -88,25 +97,40 @@ fn only_the_reasons_that_are_named_go() {
 }
 
 #[test]
-fn those_that_are_no_longer_dead_do_not_go() {
+fn no_operation_sees_a_message_on_its_way() {
     let mut b = Fixture::new(settings(0));
-    let [one, two] = [kill(&mut b, named("a")), kill(&mut b, named("b"))];
-    b.apply(&Op::FindDo {
-        act: FindAct::Redrive,
-        seqs: vec![one],
-    });
+    let [one, two] = ["a", "b"].map(|id| b.send(named(id)));
+    b.fetch(Fetch::one());
+    b.now += 10;
+    b.queue.advance(b.now, u64::MAX);
+    assert!(b.queue.owes());
+    assert_eq!((b.queue.find(b"a"), b.queue.count(State::Dead)), (None, 0));
+    validate(&b.queue).unwrap();
     let (sent, _) = letters(&mut b);
-    assert_eq!(
-        sent.iter().map(|letter| letter.seq).collect::<Vec<_>>(),
-        [two]
-    );
-    // The queue does not let a message go that is not dead, either.
-    let moved = Moved {
-        gone: vec![(one, None), (99, None)],
+    // The queue does not let a message go that is not on its way.
+    b.apply(&Op::Moved(Moved {
+        gone: vec![(one, None), (two, None), (99, None)],
         stays: None,
-    };
-    b.apply(&Op::Moved(moved));
-    assert_eq!(b.state(one), Some(State::Ready));
+    }));
+    assert_eq!(sent.len(), 1);
+    assert_eq!((b.state(one), b.state(two)), (None, Some(State::Ready)));
+}
+
+#[test]
+fn what_is_on_its_way_is_saved_as_such() {
+    let mut b = Fixture::new(settings(0));
+    b.send(named("a"));
+    b.fetch(Fetch::one());
+    b.now += 10;
+    b.queue.advance(b.now, u64::MAX);
+    let mut bytes = Vec::new();
+    b.queue.save(&mut |block| bytes.extend_from_slice(block));
+    let mut block = Some(bytes);
+    b.queue = Queue::load(Queue::VERSION, &mut || block.take()).unwrap();
+    assert!(b.queue.owes());
+    let (sent, _) = letters(&mut b);
+    gone(&mut b, &sent);
+    assert!(!b.queue.owes());
 }
 
 #[test]
@@ -138,9 +162,11 @@ fn a_circle_ends() {
             choices,
             ..new_message(None)
         };
+        stay(&mut b, Stays::Closed);
     }
     let seq = kill(&mut b, send);
     assert_eq!(letters(&mut b), (vec![], Some(Stays::Hops)));
+    stay(&mut b, Stays::Hops);
     assert_eq!(b.state(seq), Some(State::Dead));
 }
 
@@ -182,16 +208,14 @@ fn what_stays_holds_its_group_and_what_has_gone_does_not() {
         ..settings(0)
     });
     kill(&mut b, new_message(Some("g")));
-    let next = b.to("g");
-    assert!(b.take(1).is_empty());
     let (sent, _) = letters(&mut b);
-    b.apply(&Op::Moved(Moved {
-        gone: vec![],
-        stays: Some(Stays::Full),
-    }));
-    assert!(b.take(1).is_empty());
     gone(&mut b, &sent);
-    assert_eq!(b.take(1), [next]);
+    let first = b.to("g");
+    assert_eq!(b.take(1), [first]);
+    b.wait(10);
+    stay(&mut b, Stays::Full);
+    b.to("g");
+    assert!(b.take(1).is_empty());
 }
 
 #[test]
@@ -222,13 +246,11 @@ fn dead_records_that_stay_are_not_pruned_for_those_on_their_way() {
 fn why_it_stays_is_told_until_another_goes() {
     let mut b = Fixture::new(settings(0));
     kill(&mut b, named("a"));
-    b.apply(&Op::Moved(Moved {
-        gone: vec![],
-        stays: Some(Stays::Closed),
-    }));
+    stay(&mut b, Stays::Closed);
     let told = b.queue.explain(b"a", b.now).unwrap();
     assert!(told.why.contains("SENDS OFF"), "{}", told.why);
     assert_eq!(told.by.as_deref(), Some(&b"dead"[..]));
+    kill(&mut b, named("b"));
     let (sent, _) = letters(&mut b);
     gone(&mut b, &sent);
     assert_eq!(b.queue.dead_letters().unwrap().stays, None);
@@ -239,15 +261,12 @@ fn the_last_that_have_gone_are_remembered_over_a_snapshot() {
     let mut b = Fixture::new(settings(0));
     for id in ["a", "b", "c", "d"] {
         kill(&mut b, named(id));
+        let (sent, _) = letters(&mut b);
+        b.apply(&Op::Moved(Moved {
+            gone: vec![(sent[0].seq, Some(b"new"[..].into()))],
+            stays: Some(Stays::Type),
+        }));
     }
-    let (sent, _) = letters(&mut b);
-    let gone = sent
-        .iter()
-        .map(|letter| (letter.seq, Some(b"new"[..].into())));
-    b.apply(&Op::Moved(Moved {
-        gone: gone.collect(),
-        stays: Some(Stays::Type),
-    }));
     let known = b.queue.dead_letters().unwrap().clone();
     assert_eq!((known.traces.len(), known.moved.get()), (MOST_TRACES, 4));
     assert_eq!(b.queue.explain(b"a", b.now), None);

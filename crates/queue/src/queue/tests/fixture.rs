@@ -1,5 +1,6 @@
 //! A queue with a clock and short helpers, for tests of single promises.
 
+use crate::message::kin::News;
 use crate::message::state::State;
 use crate::message::Choices;
 use crate::op::{Done, DueTime, Fetch, NackKind, Op, Send, Sent, Ticked};
@@ -11,6 +12,8 @@ use crate::{Millis, Moment, Receipt, Seq};
 pub struct Fixture {
     pub queue: Queue,
     pub now: Millis,
+    /// The reports to parents that no test has counted yet.
+    pub reports: Vec<News>,
 }
 
 /// A delivery: number of the message, and receipt.
@@ -21,18 +24,35 @@ impl Fixture {
         Fixture {
             queue: Queue::new(settings, Clock::Server, 0),
             now: 1000,
+            reports: Vec::new(),
         }
     }
 
     /// Lets time pass and processes due events. Returns what was done.
     pub fn wait(&mut self, ms: Millis) -> Ticked {
         self.now += ms;
-        self.queue.advance(self.now, u64::MAX).ticked
+        let mut ticked = Ticked::default();
+        loop {
+            let progress = self.queue.advance(self.now, u64::MAX);
+            ticked += progress.ticked;
+            self.take_reports();
+            if progress.caught_up || progress.steps == 0 {
+                return ticked;
+            }
+        }
+    }
+
+    /// Takes the reports to parents from the queue, which lets no event run before.
+    fn take_reports(&mut self) {
+        if let Some(owed) = self.queue.take_owed(b"from") {
+            self.reports.extend(owed.reports);
+        }
     }
 
     pub fn apply(&mut self, op: &Op) -> Done {
         self.wait(0);
         let done = self.queue.apply(op, Moment::at_ms(self.now)).unwrap();
+        self.take_reports();
         self.wait(0);
         done
     }

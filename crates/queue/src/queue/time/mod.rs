@@ -13,6 +13,7 @@ mod step;
 use super::Queue;
 use crate::error::Error;
 use crate::message::state::StoredState;
+use crate::message::Message;
 use crate::op::{Done, Ticked};
 use crate::settings::Clock;
 use crate::{Millis, Seq, IS_SMALL, NEVER};
@@ -79,9 +80,21 @@ impl Queue {
     /// schedule ends the call, and in a large burst events that concern consumers
     /// are processed before promotions.
     ///
+    /// The call ends where the queue owes something to other keys that the next event must not
+    /// miss, and until that is taken ([`Queue::take_owed`]) it does nothing.
+    ///
     /// A MANUAL queue processes everything that is due at its own time and ignores
     /// `now`: its time is moved only by [`crate::Op::Advance`].
     pub fn advance(&mut self, now: Millis, most: u64) -> Progress {
+        match self.must_settle() {
+            true => Progress::default(),
+            false => self.advance_logged(now, most),
+        }
+    }
+
+    /// Like [`Queue::advance`], for the due events of a log entry, whose order was decided where it
+    /// was written.
+    pub(crate) fn advance_logged(&mut self, now: Millis, most: u64) -> Progress {
         match self.clock {
             Clock::Manual(clock) => self.run(clock, u64::MAX, Fires::Happen),
             Clock::Server => self.run(now.max(self.last), most, Fires::Happen),
@@ -91,6 +104,14 @@ impl Queue {
     /// Like [`Queue::advance`], but no schedule fires: separate operations decide about
     /// missed fire times, while all other work continues.
     pub fn advance_without_fires(&mut self, now: Millis, most: u64) -> Progress {
+        match self.must_settle() {
+            true => Progress::default(),
+            false => self.advance_logged_without_fires(now, most),
+        }
+    }
+
+    /// Like [`Queue::advance_logged`] without fires.
+    pub(crate) fn advance_logged_without_fires(&mut self, now: Millis, most: u64) -> Progress {
         match self.clock {
             Clock::Manual(_) => Progress::default(),
             Clock::Server => self.run(now.max(self.last), most, Fires::Wait),
@@ -103,15 +124,16 @@ impl Queue {
         self.wake <= now
     }
 
-    /// Processes all due events of a MANUAL queue at its own time. No timer does that for
-    /// it.
+    /// Processes all due events of a MANUAL queue at its own time, up to one after which it owes
+    /// something to other keys. No timer does that for it.
     pub(super) fn finish_manually(&mut self) {
-        if let Clock::Manual(clock) = self.clock {
+        if let (Clock::Manual(clock), false) = (self.clock, self.must_settle()) {
             self.run(clock, u64::MAX, Fires::Happen);
         }
     }
 
-    /// Moves a manual clock. With `skip_fires` the schedules on the way do not fire.
+    /// Moves a manual clock, up to an event after which the queue owes something to other keys. With
+    /// `skip_fires` the schedules on the way do not fire.
     pub(super) fn advance_manually(&mut self, to: Millis, skip_fires: bool) -> Result<Done, Error> {
         let Clock::Manual(now) = self.clock else {
             return Err(Error::ClockIsServers);
@@ -125,10 +147,11 @@ impl Queue {
         self.skips_fires = skip_fires;
         let progress = self.run(to, u64::MAX, Fires::Happen);
         self.skips_fires = false;
-        self.clock = Clock::Manual(to);
-        self.last = to;
-        self.effects.changed |= to > now;
-        self.effects.visible |= to > now;
+        let reached = if progress.caught_up { to } else { self.last };
+        self.clock = Clock::Manual(reached);
+        self.last = reached;
+        self.effects.changed |= reached > now;
+        self.effects.visible |= reached > now;
         Ok(Done::Ticked(progress.ticked))
     }
 
@@ -166,7 +189,8 @@ impl Queue {
                 *clock = self.last;
             }
             let released = self.step(at, event, most, &mut progress);
-            if in_slices && (event == Event::Fire || released) {
+            if self.must_settle() || in_slices && (event == Event::Fire || released) {
+                // No event may see what the last one has left for other keys.
                 // A fire ends the call, because it is replicated as a separate operation.
                 // Released messages may make the next events a burst, which is only
                 // noticed where a call begins.
@@ -198,7 +222,7 @@ impl Queue {
                     self.last = self.last.max(at);
                     self.admit_plain(at);
                     let released = self.step(at, event, most, progress);
-                    if event == Event::Fire || released {
+                    if event == Event::Fire || released || self.must_settle() {
                         return false;
                     }
                 }
@@ -210,17 +234,21 @@ impl Queue {
 
     /// Processes the due events that an operation at `now` cannot see past, in a
     /// burst that is not all processed. The result of an operation must not depend
-    /// on how much of the burst was processed.
+    /// on how much of the burst was processed. Leases whose ends may concern other keys are left:
+    /// their messages run on until their ends can be settled by themselves.
     #[cold]
     pub(super) fn catch_up_with(&mut self, now: Millis) {
         let mut progress = Progress::default();
-        while progress.steps < MOST_ENDED && !self.tells_many() {
+        while progress.steps < MOST_ENDED {
             let lease = self.leases.first_end().map(|(at, _)| (at, Event::LeaseEnd));
             let park = self.held.first_end().map(|(at, _)| (at, Event::ParkEnd));
             let next = lease.into_iter().chain(park).min();
             let Some((at, event)) = next.filter(|(at, _)| *at <= now) else {
                 break;
             };
+            if event == Event::LeaseEnd && self.may_owe_at_next_lease_end() {
+                break;
+            }
             self.last = self.last.max(at);
             self.admit_plain(at);
             self.step(at, event, MOST_ENDED, &mut progress);
@@ -233,6 +261,20 @@ impl Queue {
             self.step(at, Event::Limit, MOST_ENDED, &mut progress);
         }
         self.admit_plain(now);
+    }
+
+    /// Whether the next end of a lease may owe something to other keys.
+    fn may_owe_at_next_lease_end(&self) -> bool {
+        let runs_for_parent = || {
+            let first = self.leases.first_end();
+            let lease = first.and_then(|(_, receipt)| self.leases.find(receipt));
+            let message = lease.and_then(|lease| self.store.get(lease.seq));
+            let rerun = message.and_then(Message::rerun);
+            rerun.is_some_and(|rerun| rerun.choices.parent().is_some())
+        };
+        self.settings.dead_to.is_some()
+            || self.siblings.is_some()
+            || self.has_reruns && runs_for_parent()
     }
 
     /// When a schedule fires next, unless fires wait.

@@ -97,15 +97,14 @@ impl Queue {
             Event::SettledCount => self.prune_oldest(StoredState::Finished),
             Event::DeadCount => self.prune_oldest(StoredState::Dead),
         }
-        if !self.reruns.is_empty() {
-            // The messages join the ready line as by time, like those of a schedule.
-            let ticket = std::mem::take(&mut self.ticket);
-            let expired = self.totals.expired;
-            self.settle_reruns(at);
-            progress.ticked.expired += self.totals.expired - expired;
-            self.ticket = ticket;
-        }
-        self.settle_batches_at_event()
+        // Messages that waited for the end of a run join the ready line as by time, like those of a
+        // schedule.
+        let ticket = std::mem::take(&mut self.ticket);
+        let expired = self.totals.expired;
+        let released = self.settle(at);
+        progress.ticked.expired += self.totals.expired - expired;
+        self.ticket = ticket;
+        released
     }
 
     /// Moves the message that expires first to dead, as of `at`. `by`: how an

@@ -32,7 +32,7 @@ pub fn message(
         true => tag >> tag::STATE_OF_NEXT,
         false => tag >> tag::STATE,
     };
-    let stored = StoredState::from_u8(stored & 7).ok_or(Invalid("an unknown place"))?;
+    let mut stored = StoredState::from_u8(stored & 7).ok_or(Invalid("an unknown place"))?;
     let (seq, sent_at) = match is_next {
         true => (bases.seq.wrapping_add(1), bases.sent_at),
         false => (
@@ -97,6 +97,13 @@ pub fn message(
         }
         if bits & extra::SIBLINGS != 0 {
             siblings = Some(reader.number()?);
+        }
+        if bits & extra::LEAVING != 0 {
+            ensure(
+                stored == StoredState::Dead,
+                "a message is on its way to another queue and not dead",
+            )?;
+            stored = StoredState::Leaving;
         }
         is_point = bits & extra::POINT != 0;
         let apart = extra::FIRST_SENT | extra::BATCH | extra::POINT | extra::SIBLINGS;

@@ -5,6 +5,7 @@ mod message;
 
 use std::collections::VecDeque;
 
+use super::children::report;
 use super::dead_letters::dead_letters;
 use super::detached::detached;
 use super::{tag, Bases};
@@ -167,6 +168,10 @@ impl Decoder {
             }
             tag::DETACHED => builder.detached(detached(&mut reader)?),
             tag::DEAD_LETTERS => builder.dead_letters(dead_letters(&mut reader)?),
+            tag::REPORT => {
+                builder.report(report(&mut reader)?);
+                Ok(())
+            }
             tag::SCHEDULE => {
                 let name = reader.bytes()?;
                 builder.schedule(name, schedule(&mut reader)?)

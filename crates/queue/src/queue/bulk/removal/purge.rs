@@ -170,6 +170,8 @@ impl Queue {
                 self.unhold(seq, group);
                 self.leave_record(seq);
             }
+            // It is in no state that a client can name.
+            StoredState::Leaving => return false,
         }
         self.forget(seq);
         true

@@ -117,7 +117,7 @@ impl Builder {
             ext.paused_until = new.part.paused_until;
             for (seq, id) in new.part.held_by {
                 let message = queue.store.get(seq);
-                let is_there = |m: &Message| m.stored == StoredState::Dead && m.group == new.ix;
+                let is_there = |m: &Message| m.stored.is_dead() && m.group == new.ix;
                 match message.is_some_and(is_there) {
                     true => ext.holds.add(seq),
                     false => ext.holds.add_pruned(seq, &id),

@@ -6,7 +6,7 @@ use crate::limits::{ensure, exact, Invalid};
 use crate::message::body::Content;
 use crate::message::state::StoredState;
 use crate::message::{Choices, Message};
-use crate::queue::finish::record;
+use crate::queue::ends::records::record;
 use crate::queue::moves::{first_due, member, order_key};
 use crate::queue::rebuild::{check, leases, Checked, Names, Term};
 use crate::{ConsumerIx, Millis, Seq};
@@ -98,6 +98,7 @@ impl Builder {
                 }
                 self.queue.bytes = self.queue.bytes.saturating_add(size);
             }
+            StoredState::Leaving => self.queue.owe_letter(seq),
             StoredState::Running => {
                 self.queue.running_bytes = self.queue.running_bytes.saturating_add(size);
                 self.queue.bytes = self.queue.bytes.saturating_add(size);
@@ -128,7 +129,7 @@ impl Builder {
                 consumers.mention(consumer, stored == StoredState::Running)
             }
         });
-        if let Some(id) = content.id {
+        if let Some(id) = content.id.filter(|_| stored != StoredState::Leaving) {
             self.given.push((self.queue.ids.hash_of(id), seq));
         }
         self.queue.store.insert(seq, message, content);

@@ -18,6 +18,7 @@ use crate::index::leases::{Batch, Leases};
 use crate::index::records::{Record, Records};
 use crate::index::waiting::Waiting;
 use crate::limits::{ensure, exact, name, schedule_name, token, Invalid, MAX_TOKEN_COUNT};
+use crate::message::kin::News;
 use crate::message::state::StoredState;
 use crate::schedule::{Schedule, Schedules};
 use crate::{GroupIx, Millis, Queue, Receipt, Seq};
@@ -178,6 +179,11 @@ impl Builder {
         Ok(())
     }
 
+    /// Adds a report to a parent that this has not counted yet. Reports come in their order.
+    pub fn report(&mut self, report: News) {
+        self.queue.owe_report(report);
+    }
+
     /// Adds a schedule. Schedules come in the order of their creation.
     pub fn schedule(&mut self, name: &[u8], mut schedule: Schedule) -> Checked {
         schedule_name(name)?;
@@ -253,6 +259,10 @@ impl Builder {
             dedup: std::mem::take(&mut self.queue.records.dedup),
             grouped: self.grouped_records,
         };
+        ensure(
+            self.queue.settings.dead_to.is_some() || !self.queue.has_leaving(),
+            "a message is on its way to another queue, and there is no other queue",
+        )?;
         self.queue.wake = 0;
         // Operations rely on this position being right, and a forged snapshot may
         // give a wrong one.

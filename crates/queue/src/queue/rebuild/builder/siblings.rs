@@ -43,7 +43,7 @@ impl Builder {
         siblings.members += 1;
         match stored {
             StoredState::Finished | StoredState::Cancelled => {}
-            StoredState::Dead => siblings.dead += 1,
+            StoredState::Dead | StoredState::Leaving => siblings.dead += 1,
             _ => siblings.live += 1,
         }
         Ok(())

@@ -277,6 +277,7 @@ fn a_manual_clock_leads_a_breaker_through_its_times() {
     let mut b = Fixture {
         queue: Queue::new(settings(), Clock::Manual(0), 0),
         now: 0,
+        reports: Vec::new(),
     };
     b.to("g");
     fail(&mut b, 2);

@@ -211,6 +211,7 @@ fn a_copy_has_the_breakers_without_their_probes() {
         let copy = Fixture {
             queue: b.queue.copy(),
             now: b.now,
+            reports: Vec::new(),
         };
         assert_eq!(breaker(&copy, group), ("half-open", None));
         assert_eq!(copy.peek(), [1]);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::steps::{step, Step, IDS, KEYS, PARENTS};
 use crate::message::after::OnFail;
-use crate::message::kin::{ChildCounts, Children, Delta, Wait};
+use crate::message::kin::{ChildCounts, Children, Delta, News, Wait};
 use crate::message::state::{Reason, State};
 use crate::message::Message;
 use crate::op::{Counted, CountedOne, NackKind, Op, Send};
@@ -40,6 +40,8 @@ struct World {
     running: Vec<(usize, Receipt)>,
     /// The counts that the parents that wait must have.
     counts: BTreeMap<Seq, ChildCounts>,
+    /// The ids of the parents of the sets of siblings in each queue.
+    parents: [BTreeMap<Seq, Box<[u8]>>; 2],
 }
 
 /// The counts of a child in this state.
@@ -72,6 +74,7 @@ impl World {
             seen: Default::default(),
             running: Vec::new(),
             counts: BTreeMap::new(),
+            parents: Default::default(),
         }
     }
 
@@ -85,9 +88,15 @@ impl World {
             Op::Send(send) => self.replaced_parent(queue, send).into_iter().collect(),
             _ => Vec::new(),
         };
-        self.queues[queue].advance(self.now, u64::MAX);
+        let mut told = self.advance(queue);
         let done = self.queues[queue].apply(op, moment).unwrap();
-        self.queues[queue].advance(self.now, u64::MAX);
+        told.extend(
+            self.queues[queue]
+                .take_owed(b"q")
+                .unwrap_or_default()
+                .reports,
+        );
+        told.extend(self.advance(queue));
         if let crate::op::Done::Fetched(given) = done {
             let given = given.iter().filter(|given| given.receipt > 0);
             self.running
@@ -99,15 +108,19 @@ impl World {
         if queue == 0 {
             self.note_parents(&waiting, old.into_iter().flatten().next());
         }
-        let told = self.queues[queue].take_effects().told;
-        let told = told.map(|told| told.children).unwrap_or_default();
-        let counts = told.iter().map(|(set, news)| (*set, news.delta.counts()));
-        let counts: BTreeMap<_, _> = counts.filter(|(_, counts)| *counts != [0; 5]).collect();
-        assert_eq!(counts, expected);
+        let mut counts: BTreeMap<Box<[u8]>, [i64; 5]> = BTreeMap::new();
+        for news in &told {
+            let counts = counts.entry(news.id.clone()).or_default();
+            for (count, by) in counts.iter_mut().zip(news.delta.counts()) {
+                *count += by;
+            }
+        }
+        counts.retain(|_, counts| *counts != [0; 5]);
+        assert_eq!(counts, self.by_parent(queue, expected));
         if told.is_empty() {
             return;
         }
-        let of = told.into_values().map(|news| {
+        let of = told.into_iter().map(|news| {
             assert_eq!(*news.key, *b"q");
             CountedOne {
                 id: news.id.into_vec().into(),
@@ -121,6 +134,37 @@ impl World {
         }
         let from = KEYS[queue].as_bytes().into();
         self.apply(0, &Op::Children(Counted { from, of }));
+    }
+
+    /// Runs the due events of a queue. Returns the reports to parents because of them.
+    fn advance(&mut self, queue: usize) -> Vec<News> {
+        let mut told = Vec::new();
+        while !self.queues[queue].advance(self.now, u64::MAX).caught_up {
+            told.extend(
+                self.queues[queue]
+                    .take_owed(b"q")
+                    .unwrap_or_default()
+                    .reports,
+            );
+        }
+        told
+    }
+
+    /// The changes among children, by the ids of their parents.
+    fn by_parent(
+        &self,
+        queue: usize,
+        of_sets: BTreeMap<Seq, [i64; 5]>,
+    ) -> BTreeMap<Box<[u8]>, [i64; 5]> {
+        let mut counts: BTreeMap<Box<[u8]>, [i64; 5]> = BTreeMap::new();
+        for (set, delta) in of_sets {
+            let counts = counts.entry(self.parents[queue][&set].clone()).or_default();
+            for (count, by) in counts.iter_mut().zip(delta) {
+                *count += by;
+            }
+        }
+        counts.retain(|_, counts| *counts != [0; 5]);
+        counts
     }
 
     /// Children that this operation replaces by another child of the same parent.
@@ -151,7 +195,11 @@ impl World {
         replaced: Option<Seq>,
     ) -> BTreeMap<Seq, [i64; 5]> {
         let now = self.now;
-        let (queue, seen) = (&self.queues[queue], &mut self.seen[queue]);
+        let (queue, seen, parents) = (
+            &self.queues[queue],
+            &mut self.seen[queue],
+            &mut self.parents[queue],
+        );
         let mut deltas: BTreeMap<Seq, [i64; 5]> = BTreeMap::new();
         for (seq, child) in seen.iter_mut() {
             let message = queue.message(*seq);
@@ -190,7 +238,9 @@ impl World {
                 let state = queue
                     .message(seq)
                     .map(|message| queue.state_of(message, now));
-                let on_dead = queue.parent_of(seq).unwrap().on_dead;
+                let parent = queue.parent_of(seq).unwrap();
+                let on_dead = parent.on_dead;
+                parents.insert(set, parent.id.clone());
                 Seen {
                     set,
                     id,

@@ -16,9 +16,7 @@ impl Model {
             StoredState::Delayed | StoredState::Due | StoredState::Retry => (m.due, m.seq),
             StoredState::Held => (m.parked_at.unwrap_or(m.sent_at), m.seq),
             StoredState::Running => (m.lease_until, m.receipt),
-            StoredState::Finished | StoredState::Dead | StoredState::Cancelled => {
-                (m.ended_at, m.seq)
-            }
+            _ => (m.ended_at, m.seq),
         });
         listed.iter().map(|m| m.seq).collect()
     }

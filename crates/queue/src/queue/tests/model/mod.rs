@@ -358,7 +358,7 @@ impl Model {
             StoredState::Retry => State::Retry,
             StoredState::Running => State::Running,
             StoredState::Finished => State::Finished,
-            StoredState::Dead => State::Dead,
+            StoredState::Dead | StoredState::Leaving => State::Dead,
             StoredState::Cancelled => State::Cancelled,
             StoredState::Held => State::Held,
         }

@@ -132,7 +132,7 @@ impl Model {
                     let at = self.park_end(m.seq);
                     events.extend(at.map(|at| (at, Event::ParkEnd(m.seq))));
                 }
-                StoredState::Dead | StoredState::Due => {}
+                StoredState::Dead | StoredState::Due | StoredState::Leaving => {}
             }
             if m.stored.is_pending() {
                 let at = self.expiry(m.seq);

@@ -1,8 +1,8 @@
 //! The children in this queue, and the reports about them to their parents.
 //!
 //! A child passes through one of these functions wherever that makes a difference to its
-//! parent. The parent may be in another queue, so it is told through the effects of the
-//! operation: the server counts at the parent in the same replicated command.
+//! parent. The parent may be in another queue, so the queue owes it a report: the server counts at
+//! the parent in the same replicated command.
 
 use crate::index::siblings::{AllSiblings, Siblings};
 use crate::message::after::OnFail;
@@ -57,15 +57,26 @@ impl Queue {
         }
     }
 
-    /// Changes the report of the present operation to the parent with the set `number`.
+    /// Reports a change to the parent with the set `number`. Reports are counted in their order: only
+    /// those that take nothing back, and let nothing die, are one with the last about the set.
     fn tell_parent(&mut self, number: Seq, parent: &Parent, change: impl FnOnce(&mut Delta)) {
-        let told = self.effects.told_mut();
-        let news = told.children.entry(number).or_insert_with(|| News {
-            key: parent.key.clone(),
-            id: parent.id.clone(),
-            delta: Delta::default(),
-        });
-        change(&mut news.delta);
+        let mut delta = Delta::default();
+        change(&mut delta);
+        let unsettled = self.unsettled_mut();
+        let last = unsettled.last_reports.get(&number);
+        let last = last.and_then(|at| unsettled.reports.get_mut(*at));
+        match last.filter(|last| last.delta.only_adds() && delta.only_adds()) {
+            Some(last) => last.delta.add(&delta),
+            None => {
+                let at = unsettled.reports.len();
+                unsettled.last_reports.insert(number, at);
+                self.owe_report(News {
+                    key: parent.key.clone(),
+                    id: parent.id.clone(),
+                    delta,
+                });
+            }
+        }
     }
 
     /// Changes the counts of the set of a message. Returns its number and its parent.
@@ -93,7 +104,7 @@ impl Queue {
                 true => siblings.dead -= 1,
                 false => siblings.live -= 1,
             }
-            if stored == StoredState::Dead {
+            if stored.is_dead() {
                 siblings.dead += 1;
             }
         });
@@ -134,7 +145,7 @@ impl Queue {
     fn leave_siblings(&mut self, seq: Seq, stored: Option<StoredState>) -> Option<(Seq, Parent)> {
         self.change_siblings_of(seq, |siblings| match stored {
             Some(StoredState::Finished | StoredState::Cancelled) | None => {}
-            Some(StoredState::Dead) => siblings.dead -= 1,
+            Some(StoredState::Dead | StoredState::Leaving) => siblings.dead -= 1,
             Some(_) => siblings.live -= 1,
         });
         let all = self.siblings.as_mut()?;
@@ -165,10 +176,10 @@ impl Queue {
         };
         match stored {
             Some(StoredState::Finished | StoredState::Cancelled) | None => {}
-            Some(StoredState::Dead) if parent.on_dead == OnFail::Hold => {
+            Some(stored) if stored.is_dead() && parent.on_dead == OnFail::Hold => {
                 self.tell_parent(number, &parent, |delta| delta.kept -= 1);
             }
-            Some(StoredState::Dead) => {}
+            Some(StoredState::Dead | StoredState::Leaving) => {}
             Some(_) => self.tell_parent(number, &parent, |delta| delta.removed += 1),
         }
     }

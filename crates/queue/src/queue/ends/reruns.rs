@@ -77,14 +77,8 @@ impl Queue {
 
     /// Removes a message that has ended, if anything waits for that. Returns whether it
     /// did.
-    pub(in crate::queue) fn end_for_rerun(&mut self, seq: Seq, stored: StoredState) -> bool {
+    pub(super) fn end_for_rerun(&mut self, seq: Seq, stored: StoredState) -> bool {
         if self.store.get(seq).and_then(Message::rerun).is_none() {
-            return false;
-        }
-        let told = self.effects.told.as_ref();
-        if told.is_some_and(|told| told.moving.last() == Some(&seq)) {
-            // The message goes to another queue first, as a dead record.
-            self.dead_before_rerun.push(seq);
             return false;
         }
         let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
@@ -100,29 +94,15 @@ impl Queue {
 
     /// Prepares the message that waits for the end of a run, so that it is sent. The
     /// caller removes the message. Returns whether anything waits.
-    pub(in crate::queue) fn part_with_rerun(&mut self, seq: Seq) -> bool {
+    pub(super) fn part_with_rerun(&mut self, seq: Seq) -> bool {
         let Some(rerun) = self.take_rerun(seq) else {
             return false;
         };
         if let Some(message) = self.store.get(seq) {
             let id = self.id_of(seq, message).to_box();
-            self.reruns.push(Ended { id, rerun });
+            self.unsettled_mut().reruns.push(Ended { id, rerun });
         }
         true
-    }
-
-    /// Replaces dead messages that were to go to another queue, and could not, by the
-    /// messages that wait for the end of their runs.
-    pub(in crate::queue) fn replace_those_that_stay(&mut self, now: Millis) {
-        for seq in std::mem::take(&mut self.dead_before_rerun) {
-            let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
-            if self.part_with_rerun(seq) {
-                self.leave_record(seq);
-                self.unhold(seq, group);
-                self.forget(seq);
-                self.refresh(group, now, self.join(now));
-            }
-        }
     }
 
     /// Gives a message that comes back for a retry the payload and the options of the
@@ -154,19 +134,13 @@ impl Queue {
         true
     }
 
-    /// Sends the messages that waited for the end of runs, if any of the runs have ended.
-    #[inline]
-    pub(in crate::queue) fn settle_reruns(&mut self, now: Millis) {
-        if !self.reruns.is_empty() {
-            self.send_reruns(now);
-        }
-    }
-
     /// Sends the messages that waited for the end of runs that have ended. It takes the
     /// places of the messages that have run, so no limit is checked.
     #[cold]
-    fn send_reruns(&mut self, now: Millis) {
-        for Ended { id, rerun } in std::mem::take(&mut self.reruns) {
+    pub(in crate::queue) fn send_reruns(&mut self, now: Millis) {
+        let unsettled = self.unsettled.as_mut();
+        let reruns = unsettled.map_or(Vec::new(), |all| std::mem::take(&mut all.reruns));
+        for Ended { id, rerun } in reruns {
             let send = Send {
                 id: Some((&*id).into()),
                 replace: true,
@@ -178,6 +152,9 @@ impl Queue {
             };
             // No message can have taken the id since the run has ended.
             self.put(&send, IdUse::Free, Some(rerun.first_at), now);
+        }
+        if !self.owes() {
+            self.unsettled = None;
         }
     }
 }
