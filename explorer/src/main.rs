@@ -1,9 +1,8 @@
 //! `make explore` and the exploring part of `make test`.
 //!
 //! Usage: `explore [LIST ...] [--depth N] [--states N] [--seconds N] [--threads N] [--keep FOLDER]
-//! [--first] [--known]`. Without names it explores all lists. `--keep` saves the states that were reached,
-//! and goes on with those of an earlier run. `--first` ends at the first fault. `--known` tells the
-//! paths to faults of known kinds, too.
+//! [--first]`. Without names it explores all lists. `--keep` saves the states that were reached,
+//! and goes on with those of an earlier run. `--first` ends at the first fault.
 
 use std::process::ExitCode;
 

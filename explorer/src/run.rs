@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::lists::{self, List};
 use crate::paste;
-use crate::search::{search, Bounds, Found, Outcome, Progress};
+use crate::search::{search, Bounds, Outcome, Progress};
 use crate::store::Store;
 
 /// How long one step may take until it counts as one that does not end.
@@ -25,7 +25,6 @@ struct Options {
     threads: usize,
     keep: Option<PathBuf>,
     until_found: bool,
-    tells_known: bool,
 }
 
 impl Options {
@@ -38,7 +37,6 @@ impl Options {
             threads: 2,
             keep: None,
             until_found: false,
-            tells_known: false,
         };
         let mut args = args;
         while let Some(arg) = args.next() {
@@ -53,7 +51,6 @@ impl Options {
                 "--seconds" => options.seconds = number(value()?)?,
                 "--threads" => options.threads = number(value()?)?.max(1) as usize,
                 "--keep" => options.keep = Some(PathBuf::from(value()?)),
-                "--known" => options.tells_known = true,
                 "--first" => options.until_found = true,
                 name => {
                     let list = lists::find(name).ok_or(format!("there is no list {name}"))?;
@@ -100,9 +97,9 @@ pub fn run(args: impl Iterator<Item = String>) -> Result<bool, String> {
                     let began = Instant::now();
                     let found = explore(list, &options, work);
                     let states = work.states.load(Relaxed);
-                    report(list, &options, work, &found, began.elapsed());
+                    report(list, work, &found, began.elapsed());
                     if let (Ok(mut clean), Ok(mut total)) = (is_clean.lock(), total.lock()) {
-                        *clean &= found.found.values().all(|found| is_known(list, found));
+                        *clean &= found.found.is_empty();
                         *total = (total.0 + states, total.1 + work.steps.load(Relaxed));
                     }
                 }
@@ -140,11 +137,7 @@ fn explore(list: &'static List, options: &Options, work: &Progress) -> Outcome {
     })
 }
 
-fn is_known(list: &List, found: &Found) -> bool {
-    list.known.contains(&found.fault.rule)
-}
-
-fn report(list: &List, options: &Options, work: &Progress, outcome: &Outcome, took: Duration) {
+fn report(list: &List, work: &Progress, outcome: &Outcome, took: Duration) {
     let depth = outcome.by_depth.len().saturating_sub(1);
     let states: u64 = outcome.by_depth.iter().sum();
     let mut text = format!(
@@ -157,16 +150,7 @@ fn report(list: &List, options: &Options, work: &Progress, outcome: &Outcome, to
     );
     let mut found: Vec<_> = outcome.found.values().collect();
     found.sort_by_key(|found| found.actions.len());
-    let (known, new): (Vec<_>, Vec<_>) = found.into_iter().partition(|found| is_known(list, found));
-    if !known.is_empty() {
-        text += &format!("  {} faults of known kinds", known.len());
-    }
-    let told = if options.tells_known {
-        [new, known].concat()
-    } else {
-        new
-    };
-    for found in told {
+    for found in found {
         text += &format!("\n\n{}: {}\n", found.fault.rule, found.fault.text);
         text += &paste::text(list, &found.actions);
     }

@@ -1,6 +1,6 @@
 //! Lists of what happens when messages die: DEADTO, RERUN, parents, holds, redrives.
 
-use super::{List, LIST, UNSETTLED};
+use super::{List, LIST};
 
 /// The lists.
 pub const LISTS: &[List] = &[
@@ -24,7 +24,6 @@ pub const LISTS: &[List] = &[
             "CLOCK",
             "TIMER q",
         ],
-        known: UNSETTLED,
         depth: 6,
         ..LIST
     },
@@ -55,7 +54,6 @@ pub const LISTS: &[List] = &[
             "CLOCK",
             "TIMER q",
         ],
-        known: UNSETTLED,
         ..LIST
     },
     List {
@@ -83,7 +81,6 @@ pub const LISTS: &[List] = &[
             "TIMER c",
             "TIMER p",
         ],
-        known: UNSETTLED,
         ..LIST
     },
     List {
@@ -107,7 +104,6 @@ pub const LISTS: &[List] = &[
             "TIMER c",
             "TIMER d",
         ],
-        known: UNSETTLED,
         ..LIST
     },
     List {

@@ -1,6 +1,6 @@
 //! Lists of how messages come and go: batches, parking, schedules, records, ACKSEND.
 
-use super::{List, LIST, UNSETTLED};
+use super::{List, LIST};
 
 /// The lists.
 pub const LISTS: &[List] = &[
@@ -25,7 +25,6 @@ pub const LISTS: &[List] = &[
             "CLOCK",
             "TIMER q",
         ],
-        known: UNSETTLED,
         depth: 4,
         ..LIST
     },
@@ -144,7 +143,6 @@ pub const LISTS: &[List] = &[
             "TIMER q",
             "TIMER r",
         ],
-        known: UNSETTLED,
         depth: 6,
         ..LIST
     },

@@ -28,8 +28,6 @@ pub struct List {
     pub past: u64,
     /// Whether a command that comes before the timer must do what it does behind it.
     pub is_confluent: bool,
-    /// The rules that the queue is known to break here. They are reported, and fail nothing.
-    pub known: &'static [&'static str],
 }
 
 /// What most lists have in common.
@@ -41,18 +39,7 @@ const LIST: List = List {
     most_events: 512,
     past: 200,
     is_confluent: true,
-    known: &[],
 };
-
-/// The rules that are broken where a command comes between a death and what follows from it: the
-/// dead letter, the report to the parent, the message that waits for the end of the run.
-const UNSETTLED: &[&str] = &[
-    "letters",
-    "timer first",
-    "nothing owed",
-    "validate",
-    "panics",
-];
 
 /// All lists.
 pub fn all() -> impl Iterator<Item = &'static List> {

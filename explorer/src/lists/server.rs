@@ -1,6 +1,6 @@
 //! Lists of what the server adds: slices, clients that wait, clocks, copies, bursts.
 
-use super::{List, LIST, UNSETTLED};
+use super::{List, LIST};
 
 /// The lists.
 pub const LISTS: &[List] = &[
@@ -96,7 +96,6 @@ pub const LISTS: &[List] = &[
             "TICK q ADVANCE 8",
             "PURGE q",
         ],
-        known: UNSETTLED,
         depth: 4,
         ..LIST
     },
@@ -123,7 +122,6 @@ pub const LISTS: &[List] = &[
             "TIMER q",
             "TIMER r",
         ],
-        known: UNSETTLED,
         depth: 4,
         ..LIST
     },

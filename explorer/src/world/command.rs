@@ -146,11 +146,11 @@ impl World {
             }
             false => return Ok(()),
         };
+        step.reply = format!("{done:?}");
+        self.deliver(key, outbox, step);
         if let Ok(Done::Sent(sent)) = &done {
             self.check_taken(key, op, sent, step);
         }
-        step.reply = format!("{done:?}");
-        self.deliver(key, outbox, step);
         done.map(|_| ())
     }
 
@@ -161,18 +161,11 @@ impl World {
         };
         let is_taken = sent.first() == Some(&Sent::Taken);
         if let Some(id) = send.id.as_ref().filter(|_| is_taken) {
-            let dead = queue.find(id).and_then(|seq| queue.ended(seq));
-            let leaves = dead.is_some_and(|(state, _)| {
-                state == dq_queue::message::state::State::Dead
-                    && queue.settings().dead_to.is_some()
-                    && queue
-                        .dead_letters()
-                        .is_none_or(|letters| letters.stays.is_none())
-            });
-            if leaves {
+            let has_none = queue.find(id).is_none() && queue.settings().dedup == 0;
+            if has_none {
                 let id = String::from_utf8_lossy(id);
                 step.faults
-                    .push(format!("SEND is refused for {id}, which is just leaving"));
+                    .push(format!("SEND is refused for {id}, which nothing has"));
             }
         }
     }

@@ -44,20 +44,21 @@ impl Queue {
                 }
             }
         }
-        if self
-            .batches
-            .as_ref()
-            .is_some_and(|batches| batches.is_empty())
-        {
+        self.drop_batches_if_empty();
+        done
+    }
+
+    fn drop_batches_if_empty(&mut self) {
+        if self.batches.as_ref().is_some_and(|all| all.is_empty()) {
             self.batches = None;
         }
-        done
     }
 
     /// Finds the messages that are held no longer, and leaves their release to the timer.
     pub(in crate::queue) fn close_batches(&mut self) {
         if self.batches.is_some() {
             self.close_touched();
+            self.drop_batches_if_empty();
         }
     }
 
