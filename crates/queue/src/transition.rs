@@ -86,8 +86,12 @@ impl Kind {
     }
 }
 
-/// Whether an entry of a stream that begins with these fields and values is a transition.
+/// Whether an entry of a stream that begins with these fields and values is a transition, or one that a
+/// client of dq has added for its own readers, which begins with the field `dq` and the value `client`.
 pub fn is_transition(fields: &[(&[u8], &[u8])]) -> bool {
+    if matches!(fields, [(b"dq", b"client"), ..]) {
+        return true;
+    }
     let [(b"event", kind), rest @ ..] = fields else {
         return false;
     };
@@ -139,6 +143,8 @@ mod tests {
             assert!(!is_transition(&[(b"id", b"a"), event, at]));
         }
         assert!(!is_transition(&[(b"event", b"login"), (b"at", b"5000")]));
+        assert!(is_transition(&[(b"dq", b"client"), (b"event", b"login")]));
+        assert!(!is_transition(&[(b"event", b"login"), (b"dq", b"client")]));
         assert!(!is_transition(&[]));
     }
 }

@@ -7,7 +7,7 @@ import { isTransient, pauses } from '../errors.js';
 import { list, pairs, text } from '../replies.js';
 import type { Word } from '../words.js';
 import { type Seen, jobSeen, seen, stored } from './job.js';
-import type { Making } from './making.js';
+import { OWN_ENTRY, type Making } from './making.js';
 import type { Place } from './place.js';
 import { named } from './waiting.js';
 
@@ -109,17 +109,17 @@ export class Events {
     });
   }
 
-  /** The events of entries. An entry with `jobId`, or without `at`, was added by BullMQ and is told as it is. */
+  /** The events of entries. One of BullMQ's own is told as it is, without its mark. */
   async #told(entries: readonly Entry[]): Promise<Entry[]> {
-    const read = entries.map(([id, fields]) => ({ id, fields, of: fieldsOf(fields) }));
-    const ids = [...new Set(read.filter(({ of }) => of.id && of.at && LOOKED_AT.has(of.event ?? '')).map(({ of }) => of.id!))];
+    const read = entries.map(([id, fields]) => ({ id, fields: ownFields(fields), of: fieldsOf(fields) }));
+    const ids = [...new Set(read.filter(({ of }) => of.id && !of.dq && LOOKED_AT.has(of.event ?? '')).map(({ of }) => of.id!))];
     const messages = new Map<string, Seen>();
     for (const one of await Promise.all(ids.map((id) => this.place.dq('GET', id)))) {
       const found = seen(one);
       if (found?.reason === 'children') found.error ??= await this.why(found.id);
       if (found) messages.set(text(found.id), found);
     }
-    return read.flatMap(({ id, fields, of }) => (of.at === undefined ? [[id, fields] as Entry] : this.#translated(of, messages.get(of.id ?? '')).map((words): Entry => [id, words])));
+    return read.flatMap(({ id, fields, of }) => (of.dq || of.at === undefined ? [[id, fields] as Entry] : this.#translated(of, messages.get(of.id ?? '')).map((words): Entry => [id, words])));
   }
 
   /** The events of BullMQ for a transition of a message. */
@@ -169,7 +169,7 @@ export class Events {
   async publish(fields: Record<string, string | number>, most: number): Promise<string> {
     const words = Object.entries(fields).flatMap(([name, value]): Word[] => [name, String(value)]);
     const limit = most ? ['MAXLEN', '~', String(most)] : [];
-    return text(await this.place.call('XADD', this.place.of('events'), ...limit, '*', ...words));
+    return text(await this.place.call('XADD', this.place.of('events'), ...limit, '*', ...OWN_ENTRY, ...words));
   }
 
   close(): void {
@@ -177,6 +177,11 @@ export class Events {
     this.#cut.abort(new Error('the backend is closed'));
     this.#connection?.close();
   }
+}
+
+/** The fields of an entry without the mark of the driver's own. */
+function ownFields(fields: string[]): string[] {
+  return fields[0] === OWN_ENTRY[0] ? fields.slice(OWN_ENTRY.length) : fields;
 }
 
 function fieldsOf(fields: readonly string[]): Record<string, string> {

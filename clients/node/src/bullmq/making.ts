@@ -24,6 +24,9 @@ const OPTIONS: Word[] = [
 /** Whether the events of a queue are told, as far as this process knows. By key. */
 const telling = new Set<string>();
 
+/** What an entry of BullMQ's own begins with in the event stream, so that the server takes it for one of dq. */
+export const OWN_ENTRY: readonly string[] = ['dq', 'client'];
+
 export class Making {
   #made: Promise<void> | undefined;
   /** The options that this process has set, by name. */
@@ -112,7 +115,7 @@ export class Making {
 
   /** Adds an event of BullMQ's own to the stream, if somebody listens. */
   async publish(event: string, ...fields: Word[]): Promise<void> {
-    if (this.tells) await this.place.call('XADD', this.place.of('events'), '*', 'event', event, ...fields);
+    if (this.tells) await this.place.call('XADD', this.place.of('events'), '*', ...OWN_ENTRY, 'event', event, ...fields);
   }
 
   /** Sets options of the queue, unless this process has done so already. */

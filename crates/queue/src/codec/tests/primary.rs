@@ -285,7 +285,9 @@ impl Primary {
         {
             let (moment, op) = (self.queue.last_moment(), Op::Moved(Moved::default()));
             self.queue.apply(&op, moment).unwrap();
-            self.queue.take_effects();
+            let effects = self.queue.take_effects();
+            self.transitions
+                .extend(effects.told.unwrap_or_default().transitions);
             self.tell(LogEntry::of(moment, 0, None, &op));
         }
     }
