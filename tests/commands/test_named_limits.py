@@ -202,3 +202,18 @@ def test_limits_survive_dump_and_restore(q, key):
 )
 def test_what_is_wrong_is_named(q, words, error):
     assert q.fails(*words).startswith(error.removeprefix("ERR "))
+
+
+def test_a_group_that_waits_for_a_limit_is_held(q):
+    q.do("LIMIT", "l", "CONCURRENCY", 1)
+    for id in "ab":
+        q.send("x", "ID", id, "GROUP", "g" + id, "LIMITS", 1, "l")
+    q.send("x", "ID", "free", "GROUP", "free")
+    running = q.one()
+
+    def held() -> list:
+        return [text(as_map(group))["group"] for group in q.do("GROUPS", "STATE", "held")[1]]
+
+    assert held() == ["gb"]
+    q.ack(running.receipt)
+    assert held() == []

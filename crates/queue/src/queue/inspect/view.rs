@@ -348,7 +348,14 @@ impl Queue {
     fn is_held(&self, view: &GroupView<'_>, now: Millis) -> bool {
         let Pending { fresh, failed } = view.group.pending();
         let waits = !failed.is_empty() || fresh.earliest().is_some_and(|due| due <= now);
-        let gives = view.state == GroupState::Ready && self.allowance(now, false) > 0;
+        let waits_for_limit = || {
+            let head = view.head.filter(|(_, message)| message.limited().is_some());
+            head.is_some_and(|(seq, message)| {
+                self.blocking_limit(seq, message.group, now).is_some()
+            })
+        };
+        let gives =
+            view.state == GroupState::Ready && self.allowance(now, false) > 0 && !waits_for_limit();
         waits && !gives
     }
 
