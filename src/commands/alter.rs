@@ -1,6 +1,6 @@
 //! DQ.ALTER: changes options of a queue.
 
-use super::create::{check_keys, other_keys};
+use super::create::{self, check_keys, other_keys};
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
@@ -19,7 +19,13 @@ pub(super) const SPEC: CommandSpec = CommandSpec {
     args: &[Arg::key(), ONE_SETTING.multiple()],
 };
 
-const ONE_SETTING: Arg = Arg::block("setting", &[Arg::text("option"), Arg::text("value")]);
+const ONE_SETTING: Arg = Arg::block(
+    "setting",
+    &[
+        Arg::text("option").one_of_these(create::SPEC.args),
+        Arg::text("value"),
+    ],
+);
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();

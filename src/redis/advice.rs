@@ -39,6 +39,7 @@ fn nearest(args: &[Arg], word: &str) -> Option<&'static str> {
 fn collect_tokens(args: &[Arg], tokens: &mut Vec<&'static str>) {
     for arg in args {
         tokens.extend(arg.token);
+        collect_tokens(arg.hints, tokens);
         if let Kind::OneOf(parts) | Kind::Block(parts) = arg.kind {
             collect_tokens(parts, tokens);
         }

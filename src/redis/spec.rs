@@ -107,6 +107,8 @@ pub struct Arg {
     pub optional: bool,
     /// Whether it can be repeated.
     pub multiple: bool,
+    /// The arguments that it may stand for, of which errors name the nearest.
+    pub hints: &'static [Arg],
 }
 
 /// The type of an argument.
@@ -138,6 +140,7 @@ impl Arg {
             token: None,
             optional: false,
             multiple: false,
+            hints: &[],
         }
     }
 
@@ -189,6 +192,12 @@ impl Arg {
     /// Puts this token before the argument.
     pub const fn after(mut self, token: &'static str) -> Self {
         self.token = Some(token);
+        self
+    }
+
+    /// Says which arguments it may stand for.
+    pub const fn one_of_these(mut self, hints: &'static [Arg]) -> Self {
+        self.hints = hints;
         self
     }
 

@@ -66,6 +66,7 @@ def test_a_mistyped_option_names_the_nearest_one_and_an_absent_value_the_syntax(
     assert refused(server, "DQ.SEND", key, "p", "DELY", 5) == "ERR unknown option 'DELY'; did you mean DELAY?"
     assert "the syntax is DQ.SEND key payload [ID id]" in refused(server, "DQ.SEND", key, "p", "DELAY")
     assert not r.exists(key)
+    assert refused(server, "DQ.ALTER", key, "RETIRES", 5) == "ERR unknown option 'RETIRES'; did you mean RETRIES?"
 
 
 def test_purge_takes_its_state_as_len_does(server, r, key):
