@@ -28,7 +28,14 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             queues_of_children(queue, request.id)
         })
     })?;
-    let (next, children) = list(ctx, key, request.id, &queues, request.cursor, request.count);
+    let (next, children) = list(
+        ctx,
+        SPEC.name,
+        (key, request.id),
+        &queues,
+        request.cursor,
+        request.count,
+    );
     let reply = ctx.reply();
     write_page(reply, next, children.len());
     for child in children {

@@ -33,7 +33,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         return Ok(());
     };
     if explanation.code == Code::ChildrenOpen {
-        explanation.by = first_open(ctx, key, id, &queues);
+        explanation.by = first_open(ctx, SPEC.name, (key, id), &queues);
     }
     let reply = ctx.reply();
     reply.map(4);

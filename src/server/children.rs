@@ -1,9 +1,7 @@
 //! The children of a message, in all queues that have reported children.
 
-use crate::redis::acl::may_access;
-use crate::redis::spec::Access;
 use crate::redis::{Context, Name, OwnedName};
-use crate::server::clock;
+use crate::server::{clock, rights};
 use dq_queue::args::children::Cursor;
 use dq_queue::family::slot_of_key;
 use dq_queue::message::state::State;
@@ -43,13 +41,13 @@ impl Child {
 }
 
 /// Up to `most` children of the message with the id `id` in the queue `parent`, from a cursor on, in
-/// these queues. Also returns the next cursor, unless that is the end. A queue that is gone, of
-/// another type, or that the user may not read has none. A call looks through a bounded part of them,
-/// so it may return fewer.
+/// these queues, for a command that looks for them. Also returns the next cursor, unless that is the
+/// end. A queue that is gone, of another type, or that the user may not read by one command has none.
+/// A call looks through a bounded part of them, so it may return fewer.
 pub fn list(
     ctx: &mut Context,
-    parent: Name<'_>,
-    id: &[u8],
+    command: &str,
+    (parent, id): (Name<'_>, &[u8]),
     queues: &[Box<[u8]>],
     mut cursor: Cursor,
     most: usize,
@@ -61,7 +59,7 @@ pub fn list(
         if left == 0 || cursor.queue == last {
             return (Some(cursor), children);
         }
-        let (next, more) = list_in(ctx, parent, id, key, cursor.behind, left);
+        let (next, more) = list_in(ctx, command, (parent, id), key, cursor.behind, left);
         let is_over = next.is_none();
         children.extend(more);
         cursor = match next {
@@ -89,11 +87,11 @@ pub fn queues_of_children(queue: &Queue, id: &[u8]) -> Vec<Box<[u8]>> {
 /// part of them.
 pub fn first_open(
     ctx: &mut Context,
-    parent: Name<'_>,
-    id: &[u8],
+    command: &str,
+    parent: (Name<'_>, &[u8]),
     queues: &[Box<[u8]>],
 ) -> Option<Box<[u8]>> {
-    let (_, children) = list(ctx, parent, id, queues, Cursor::default(), LOOKED_AT);
+    let (_, children) = list(ctx, command, parent, queues, Cursor::default(), LOOKED_AT);
     let is_open = |child: &&Child| !matches!(child.state, State::Finished | State::Cancelled);
     let dead = children.iter().find(|child| child.state == State::Dead);
     let open = dead.or_else(|| children.iter().find(is_open));
@@ -103,8 +101,8 @@ pub fn first_open(
 /// Children in one queue, and the place at which to continue in it.
 fn list_in(
     ctx: &mut Context,
-    parent: Name<'_>,
-    id: &[u8],
+    command: &str,
+    (parent, id): (Name<'_>, &[u8]),
     key: &[u8],
     behind: Seq,
     most: usize,
@@ -112,8 +110,11 @@ fn list_in(
     let name = OwnedName::new(key);
     let is_own = key == parent.bytes();
     let is_elsewhere = ctx.is_in_cluster() && slot_of_key(key) != slot_of_key(parent.bytes());
-    let user = ctx.user_name();
-    if is_elsewhere || !is_own && !may_access(&user, name.name(), Access::Read) {
+    let may_see = |ctx: &Context| {
+        let id = OwnedName::new(id);
+        rights::may_see(ctx, command, name.name(), id.name())
+    };
+    if is_elsewhere || !is_own && !may_see(ctx) {
         return (None, Vec::new());
     }
     let moment = clock::now();

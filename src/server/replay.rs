@@ -15,9 +15,13 @@ use dq_queue::Op;
 
 use super::clock;
 use super::commit::{change, Replication, Slot};
+use super::rights;
 
 const NO_QUEUE: &str = "the key has no queue, and the log entry does not create one";
 const WRONG_TYPE: &str = "the key holds a value of another type";
+/// The server has checked only the keys that the command names.
+const LIMITED: &str =
+    "NOPERM a log entry may name any key, so this needs the right to write to every key";
 
 thread_local! {
     static RESTORING: RefCell<Restoring> = RefCell::default();
@@ -25,8 +29,8 @@ thread_local! {
 
 /// `DQ.OP key entry [entry ...]`: applies log entries of one queue, in their order.
 ///
-/// Errors: too few arguments, or an entry that cannot be read, and then nothing was done. Also an
-/// entry that cannot be applied; those after it are applied nevertheless, as on every other server
+/// Errors: too few arguments, a user who may not write to every key, or an entry that cannot be
+/// read, and then nothing was done. Also an entry that cannot be applied; those after it are applied nevertheless, as on every other server
 /// that gets this command. On a replica and while loading, an entry that cannot be read or applied
 /// is logged instead.
 pub fn op(ctx: &mut Context, args: Args<'_>) -> CommandResult {
@@ -53,6 +57,9 @@ pub fn ops(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 fn replay_all(ctx: &mut Context, entries: &[(Name<'_>, &[u8])]) -> CommandResult {
     let must_obey = ctx.must_obey();
     if !must_obey {
+        if !rights::may_apply_entries(ctx) {
+            return Err(LIMITED.into());
+        }
         check_all(ctx, entries)?;
     }
     let mut is_replicated = false;

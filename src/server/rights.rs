@@ -57,7 +57,12 @@ struct Known {
     /// The keys that selectors allow together with each of [`FamilyCall`], and when these rights
     /// were read.
     keys: [Option<(KeyRights, u64)>; 2],
+    /// Whether it may apply log entries of any key, and when that was read.
+    applies: Option<(bool, u64)>,
 }
+
+/// The commands that apply log entries.
+const APPLYING: [&[u8]; 2] = [b"DQ.OP", b"DQ.OPS"];
 
 /// Rules of users that may be some time old are read again after this time, in ms.
 const RULES_MS: u64 = 100;
@@ -123,6 +128,34 @@ pub fn commands_may_have_run() {
             known.is_enabled = None;
         }
     });
+}
+
+/// Whether a command that finds queues itself may tell the user of this call about a message with this
+/// id in the queue of a key: if one selector allows that command for the key, or DQ.GET.
+pub fn may_see(ctx: &Context, command: &str, key: Name<'_>, id: Name<'_>) -> bool {
+    let user = ctx.user_name();
+    let may = |command: &str| {
+        let command = OwnedName::new(command.as_bytes());
+        may_call(&user, &[command.name(), key, id])
+    };
+    may(command) || may("DQ.GET")
+}
+
+/// Whether the user of this call may write to every key by log entries, which may name any key
+/// beside those of the command. It may be some time old.
+pub fn may_apply_entries(ctx: &Context) -> bool {
+    let (user, now) = (ctx.user_name(), now_ms());
+    let known = with_known(&user, |known| {
+        let (applies, read_at) = known.applies?;
+        (read_at + RULES_MS > now).then_some(applies)
+    });
+    known.flatten().unwrap_or_else(|| {
+        let calls = APPLYING.map(|name| (OwnedName::new(name), 3));
+        let rules = ctx.rules_of(&user);
+        let applies = rules.is_some_and(|rules| !rules.is_limited_to_keys(&calls));
+        with_known(&user, |known| known.applies = Some((applies, now)));
+        applies
+    })
 }
 
 /// Whether the user of this call may remove a schedule. The same right is needed to pause one.
@@ -194,6 +227,7 @@ fn with_known<R>(user: &[u8], with: impl FnOnce(&mut Known) -> R) -> Option<R> {
                 user: Rc::from(user),
                 is_enabled: None,
                 keys: [None, None],
+                applies: None,
             });
             all.len() - 1
         });

@@ -4,6 +4,8 @@
 a verb that changes the queue needs the second.
 """
 
+import time
+
 import pytest
 
 from tests.harness.verbs import ALL, BLOCKS, KEYLESS, KEYS, READS, WRITES
@@ -119,6 +121,30 @@ def test_the_internal_command_can_be_denied(dry_run):
     """
     assert not dry_run(("OP", "k", "x"), "~*", "+@all", "-dq.op")
     assert not dry_run(("OP", "k", "x"), "~*", "+@write", "-@admin")
+
+
+def test_log_entries_need_the_right_to_write_to_every_key(server):
+    """An entry may name any key: an event stream, a queue of DEADTO, a parent."""
+    admin = server.wire(2)
+    admin.ok("DQ.SEND", "k", "x")
+    entry = b"\x21" + int(time.time() * 1_000_000).to_bytes(7, "little") + b"\x01\x00"
+    calls = ("DQ.OP", "k", entry), ("DQ.OPS", "k", entry)
+    for rules, allowed in (
+        (["~k", "+dq.op", "+dq.ops"], False),
+        (["~*", "+dq.len", "(~k +dq.op +dq.ops)"], False),
+        (["%W~*", "+dq.op", "+dq.ops"], True),
+        (["~*", "+@all"], True),
+    ):
+        name = f"limited-{rules[0]}-{len(rules)}"
+        admin.ok("ACL", "SETUSER", name, "reset", "on", ">secret", *rules)
+        try:
+            w = server.wire(2)
+            w.ok("AUTH", name, "secret")
+            for call in calls:
+                reply = w.call(*call)
+                assert reply == b"OK" if allowed else reply.startswith("NOPERM"), (rules, reply)
+        finally:
+            admin.ok("ACL", "DELUSER", name)
 
 
 def test_the_internal_command_is_in_the_categories_dangerous_and_admin(dry_run, has_categories):

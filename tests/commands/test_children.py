@@ -389,3 +389,22 @@ def test_the_rights_of_the_user_hold_for_parents_and_children(server, r, key, li
         user.execute_command("DQ.SEND", key, "x", "PARENT", key + b":secret", "id")
     assert user.execute_command("DQ.SEND", "other", "x", "ID", "b", "PARENT", key, "p") == b"b"
     assert len(listed(Queue(user, key))[1]) == 1
+
+
+def test_other_queues_are_shown_only_to_who_may_read_them_by_one_command(server, r, q, other):
+    q.send("x", "ID", "p", "CHILDREN", 2)
+    child(other, q, "c1")
+    own, queue = f"~{q.key.decode()}", f"~{other.key.decode()}"
+    calls = ("DQ.CHILDREN", q.key, "p"), ("DQ.EXPLAIN", q.key, "p")
+    for rules, shown in (
+        ([own, "+dq.children", "+dq.explain", f"({queue} +dq.len)"], False),
+        ([own, "+dq.children", "+dq.explain", f"({queue} +dq.get)"], True),
+        ([own, queue, "+dq.children", "+dq.explain"], True),
+    ):
+        r.execute_command("ACL", "SETUSER", "limited", "reset", "on", ">pw", *rules)
+        with server.wire() as w:
+            w.ok("AUTH", "limited", "pw")
+            children, explained = (w.ok(*call) for call in calls)
+            assert bool(children[1]) == shown
+            assert as_map(explained)["by"] == (b"c1" if shown else None)
+    r.execute_command("ACL", "DELUSER", "limited")
