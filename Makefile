@@ -26,7 +26,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak simulate explore fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers bench-bullmq
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak soak-digests simulate explore fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers bench-bullmq
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -136,6 +136,9 @@ load-tenants: ## what one of 10,000 tenants that floods a queue costs the others
 
 soak: ## mixed traffic for SOAK_SECONDS (1800): whether memory stays flat and MEMORY USAGE true
 	@scripts/python.sh tests.soak --seconds $(SOAK_SECONDS) $(SOAK_FLAGS)
+
+soak-digests: ## random commands of all verbs for SOAK_SECONDS (1800): whether a reload, the log and a replica have the same after each
+	@scripts/python.sh tests.soak.digests --seconds $(SOAK_SECONDS) $(SOAK_FLAGS)
 
 simulate: ## the core for SIM_SECONDS (60) under random operations, crashes, failovers and broken bytes; SEED repeats a run
 	@scripts/simulate.sh
