@@ -86,21 +86,27 @@ pub fn here() -> Millis {
         .map_or(0, |since| since.as_millis() as Millis)
 }
 
-/// Parses a span of at least 1 ms: 500ms, 10s, 5m, 2h, 1d, 1h30m, or a number of
-/// milliseconds.
+/// Parses a span: 500ms, 10s, 5m, 2h, 1d, 1h30m. Only 0 needs no unit, because a number alone
+/// would be seconds to one reader and milliseconds to the next.
 pub fn parse_span(text: &str) -> Result<Millis, String> {
-    const EXAMPLES: &str = "write a time as 500ms, 10s, 5m, 2h or 1d";
+    const EXAMPLES: &str = "write a time as 5ms, 5s, 10m, 2h or 1d";
+    if text == "0" {
+        return Ok(0);
+    }
+    if is_number(text) {
+        return Err(format!(
+            "{text} has no unit, so {text}s or {text}ms: {EXAMPLES}"
+        ));
+    }
     let mut rest = text;
     let mut sum: Millis = 0;
-    while !rest.is_empty() || sum == 0 {
+    loop {
         let digits = rest.find(|c: char| !c.is_ascii_digit());
         let (number, after) = rest.split_at(digits.unwrap_or(rest.len()));
         let unit = after.find(|c: char| c.is_ascii_digit());
         let (unit, after) = after.split_at(unit.unwrap_or(after.len()));
         let unit = match unit {
             "ms" => 1,
-            // A number alone is milliseconds, but not behind other units.
-            "" if sum == 0 => 1,
             "s" => SECOND,
             "m" => MINUTE,
             "h" => HOUR,
@@ -112,41 +118,55 @@ pub fn parse_span(text: &str) -> Result<Millis, String> {
         sum = part
             .filter(|sum| *sum < 1 << 53)
             .ok_or_else(|| EXAMPLES.to_owned())?;
-        if sum == 0 {
-            return Err("at least 1ms".to_owned());
-        }
         rest = after;
+        if rest.is_empty() {
+            return Ok(sum);
+        }
     }
-    Ok(sum)
+}
+
+/// Parses a span of at least 1 ms.
+pub fn parse_interval(text: &str) -> Result<Millis, String> {
+    match parse_span(text)? {
+        0 => Err("at least 1ms".to_owned()),
+        span => Ok(span),
+    }
+}
+
+/// Returns whether a text is a number without a unit.
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Parses a moment, and returns it in Unix milliseconds: 2026-11-20, or with a time in
 /// UTC 2026-11-20T12:00[:00[.000]]; a number of at least ten digits is Unix milliseconds;
 /// 10s, 5m, 2h or 1d is that long ago by the clock of this machine.
 pub fn parse_moment(text: &str) -> Result<Millis, String> {
-    let digits = text.bytes().all(|b| b.is_ascii_digit());
-    if digits && text.len() >= 10 {
+    if is_number(text) && text.len() >= 10 {
         return text.parse().map_err(|_| EXAMPLES.to_owned());
     }
     if let Some(at) = parse_stamp(text) {
         return Ok(at);
     }
     match parse_span(text) {
-        Ok(span) if !digits => Ok(here().saturating_sub(span)),
+        Ok(span) if !is_number(text) => Ok(here().saturating_sub(span)),
         _ => Err(EXAMPLES.to_owned()),
     }
 }
 
 /// Parses a time of the calendar, or Unix milliseconds of at least ten digits.
 pub fn parse_time(text: &str) -> Result<Millis, String> {
-    let digits = text.bytes().all(|b| b.is_ascii_digit());
-    let number = || text.parse().ok().filter(|_| digits && text.len() >= 10);
+    let number = || {
+        text.parse()
+            .ok()
+            .filter(|_| is_number(text) && text.len() >= 10)
+    };
     let time = parse_stamp(text).or_else(number);
     time.ok_or("write a time as 2026-11-20T12:00 (UTC) or Unix milliseconds".to_owned())
 }
 
 const EXAMPLES: &str =
-    "write a time as 2026-11-20T12:00, Unix milliseconds, or 2h for two hours ago";
+    "write a time as 2026-11-20T12:00 or Unix milliseconds, or 5ms, 5s, 2h for that long ago";
 
 fn parse_stamp(text: &str) -> Option<Millis> {
     let text = text.strip_suffix('Z').unwrap_or(text).replace('T', " ");
@@ -208,7 +228,8 @@ mod tests {
 
     #[test]
     fn spans_are_parsed() {
-        assert_eq!(parse_span("500"), Ok(500));
+        assert_eq!(parse_span("0"), Ok(0));
+        assert_eq!(parse_span("500ms"), Ok(500));
         assert_eq!(parse_span("10s"), Ok(10_000));
         assert_eq!(parse_span("2h"), Ok(2 * HOUR));
         assert_eq!(parse_span("1h30m"), Ok(90 * MINUTE));
@@ -216,7 +237,6 @@ mod tests {
         for bad in [
             "",
             "s",
-            "0",
             "-5s",
             "5 s",
             "5m10",
@@ -226,6 +246,15 @@ mod tests {
             "9999999999999d",
         ] {
             assert!(parse_span(bad).is_err(), "{bad}");
+        }
+        assert!(parse_interval("0").is_err() && parse_interval("1ms") == Ok(1));
+    }
+
+    #[test]
+    fn a_number_without_a_unit_is_no_time() {
+        for (text, shown) in [("5", ["5s", "5ms"]), ("3000", ["3000s", "3000ms"])] {
+            let why = parse_span(text).unwrap_err();
+            assert!(shown.iter().all(|one| why.contains(one)), "{why}");
         }
     }
 

@@ -209,6 +209,46 @@ def test_schedules_are_listed_paused_and_resumed(dq, r3):
     dq("schedules", "q", "--pause", "a", "--resume", "b", code=2)
 
 
+TIMES = [
+    ("create", "new", "lease", "{}"),
+    ("create", "new", "LEASE={}"),
+    ("create", "new", "backoff", "EXP", "{}"),
+    ("create", "new", "rate", "10", "per", "{}"),
+    ("alter", "q", "retain", "{}"),
+    ("alter", "q", "breaker", "5", "PER", "1m", "OPEN", "{}"),
+    ("limit", "q", "user-*", "rate", "10", "per", "{}"),
+    ("send", "q", "x", "--delay", "{}"),
+    ("send", "q", "x", "--ttl", "{}"),
+    ("send", "q", "x", "--lease", "{}"),
+    ("send", "q", "x", "--backoff", "FIXED {}"),
+    ("send", "q", "x", "--park={}"),
+    ("reschedule", "q", "a", "--delay", "{}"),
+    ("pause", "q", "--for", "{}"),
+    ("schedule", "q", "tick", "x", "--every", "{}"),
+    ("schedule", "q", "tick", "x", "--every", "1m", "--jitter", "{}"),
+    ("find", "q", "ready", "--since", "{}"),
+    ("tail", "q", "--interval", "{}"),
+    ("top", "--interval", "{}"),
+    ("web", "--interval", "{}"),
+]
+
+
+@pytest.mark.parametrize("words", TIMES, ids=lambda words: " ".join(words[:1] + words[-2:]))
+def test_a_time_without_a_unit_is_an_error_that_shows_units(program, dq, r3, words):
+    r3.execute_command("DQ.CREATE", "q")
+    r3.execute_command("DQ.SEND", "q", "x", "ID", "a")
+    command = [program, *(word.format(5) for word in words)]
+    done = subprocess.run(command, env=dq.env(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+    assert done.returncode in (1, 2) and "5s" in done.stderr and "5ms" in done.stderr, done
+    assert not r3.exists("new") and r3.execute_command("DQ.LEN", "q") == 1
+
+
+def test_zero_needs_no_unit(dq, r3):
+    dq("create", "q", "retain", "0", "backoff", "FIXED", "0", "ttl=0")
+    dq("send", "q", "x", "--delay", "0", "--ttl", "0")
+    assert r3.execute_command("DQ.LEN", "q", "ready") == 1
+
+
 # ---- errors name the address
 
 

@@ -76,7 +76,7 @@ def test_the_page_of_a_queue_shows_everything_about_it(shop, web):
         "album 0 2 2 0 0 1",  # the batch: ended, of, pending, running, dead, held by it
         "nightly CRON 0 3 * * *",
         "worker-1 1 3 0 2",
-        "backoff FIXED 60000",
+        "backoff FIXED 1m",
         "delivered 3",
     ]:
         assert text in words, (text, words)

@@ -238,18 +238,42 @@ def test_settings_are_changed(start, r3):
     web = me.visitor()
     form = web.get(web.get("queue", queue="q").links()["Change settings"])
     now = dict(re.findall(r'<input name="(\w+)" value="([^"]*)"', form.text))
-    assert (now["lease"], now["backoff"], now["retries"]) == ("1m30s", "EXP 1000", "3")
+    assert (now["lease"], now["backoff"], now["retries"]) == ("1m30s", "EXP 1s", "3")
     assert "no field has another value" in web.send(form, **now).words()
     refused = web.send(form, **{**now, "lease": "soon", "retries": "7"})
     assert "Not done" in refused.words() and 'value="soon"' in refused.text and 'value="7"' in refused.text
     done = web.send(form, **{**now, "lease": "2m", "retries": "-1", "rate": "10 PER 1m", "backoff": "LINEAR 5s"})
-    assert "Changed: lease, retries, backoff, rate." in done.words()
+    changed = (
+        "Changed: lease, retries, backoff, rate. lease was 1m30s and is 2m; retries was 3 and is -1; "
+        "backoff was EXP 1s and is LINEAR 5s; rate was nothing and is 10 PER 1m."
+    )
+    assert changed in done.words() and me.audit()[-1]["outcome"] == changed
     info = do("DQ.INFO", "q")
     assert (info[b"lease"], info[b"retries"], info[b"rate"], info[b"backoff"]) == (120_000, -1, b"10 PER 60000", b"LINEAR 5000")
     assert do("DQ.INFO", "q")[b"maxlen"] == 0
     web.send(web.get("settings", queue="q"), rate="")
     assert do("DQ.INFO", "q")[b"rate"] in (None, b"0", b"")
     assert [line["action"] for line in me.audit()][:1] == ["change settings"]
+
+
+def test_a_field_of_the_settings_sets_no_other_option(web, r3):
+    do = r3.execute_command
+    do("DQ.CREATE", "q", "LEASE", 90_000)
+    before = do("DQ.INFO", "q")
+    form = web.get("settings", queue="q")
+    for field, typed in [
+        ("lease", "1s EVENTS other"),
+        ("lease", "1000"),
+        ("maxlen", "5 DEADTO other"),
+        ("onretry", "SKIP EVENTS other"),
+        ("backoff", "EXP 1s EVENTS other"),
+        ("rate", "0 EVENTS other"),
+        ("breaker", "0 DEADTO other"),
+    ]:
+        refused = web.send(form, **{field: typed})
+        assert f"Not done: {field}: " in refused.words(), (field, refused.words())
+    after = do("DQ.INFO", "q")
+    assert {**after, b"now": 0} == {**before, b"now": 0}
 
 
 def test_a_queue_is_deleted_after_a_count(web, r3):

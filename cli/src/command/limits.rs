@@ -43,7 +43,8 @@ pub struct SetArgs {
 pub fn set(server: &mut Server, args: &SetArgs, out: &mut Output) -> Result<(), Failure> {
     must_exist(server, &args.queue)?;
     let mut cmd = verb("DQ.LIMIT", args.queue.as_bytes());
-    cmd.arg(&args.name).arg(words(&args.options));
+    let options = words(&args.options).map_err(Failure::mistake)?;
+    cmd.arg(&args.name).arg(options);
     call(server, &args.queue, &cmd)?;
     let done = if args.remove { "removed" } else { "limited" };
     match out.json {

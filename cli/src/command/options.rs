@@ -3,7 +3,7 @@
 use redis::Cmd;
 
 use crate::model::settings;
-use crate::time_text::{parse_span, Millis};
+use crate::time_text::{parse_interval, parse_span, Millis};
 
 /// The options that a message has, whoever sends it.
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub struct MessageOptions {
     #[arg(long, value_name = "N")]
     cost: Option<u64>,
     /// How long a consumer has for it: 30s, 5m
-    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     lease: Option<Millis>,
     /// How many failures are forgiven; -1: all
     #[arg(long, allow_hyphen_values = true)]
@@ -52,8 +52,8 @@ pub struct MessageOptions {
     #[arg(long, value_name = "N")]
     errors: Option<u64>,
     /// The wait after a failure: 'EXP 1s', 'FIXED 1m', 'LINEAR 5s'
-    #[arg(long, value_name = "KIND TIME")]
-    backoff: Option<String>,
+    #[arg(long, value_name = "KIND TIME", value_parser = parse_backoff)]
+    backoff: Option<Words>,
     /// How long after its due time it is dead if it was not finished
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     ttl: Option<Millis>,
@@ -68,6 +68,14 @@ pub fn parse_header(text: &str) -> Result<(String, String), String> {
         .split_once('=')
         .ok_or("write a header as field=value")?;
     Ok((field.to_owned(), value.to_owned()))
+}
+
+/// The words of an option whose value has several.
+#[derive(Debug, Clone)]
+struct Words(Vec<String>);
+
+fn parse_backoff(text: &str) -> Result<Words, String> {
+    settings::field("backoff", text).map(Words)
 }
 
 impl MessageOptions {
@@ -112,8 +120,7 @@ impl MessageOptions {
             cmd.arg("RETRIES").arg(retries);
         }
         if let Some(backoff) = &self.backoff {
-            let given: Vec<String> = backoff.split_whitespace().map(str::to_owned).collect();
-            cmd.arg("BACKOFF").arg(settings::words(&given));
+            cmd.arg("BACKOFF").arg(&backoff.0);
         }
         if !self.header.is_empty() {
             cmd.arg("HEADERS").arg(self.header.len());

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::model::change::{Change, Target};
 use crate::output::Output;
 use crate::server::Server;
-use crate::time_text::{parse_span, Millis};
+use crate::time_text::{parse_interval, Millis};
 
 /// The thing that is paused or resumed.
 #[derive(Debug, clap::Args)]
@@ -58,7 +58,7 @@ pub struct PauseArgs {
     #[command(flatten)]
     target: What,
     /// For how long: 500ms, 10s, 5m, 2h; without, until `dq resume`
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_interval)]
     time: Option<Millis>,
 }
 

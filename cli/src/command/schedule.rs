@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::table::Table;
 use crate::text::printable;
-use crate::time_text::{parse_span, parse_time, relative, stamp, Millis};
+use crate::time_text::{parse_interval, parse_span, parse_time, relative, stamp, Millis};
 
 /// Options of `dq schedule`.
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ pub struct ScheduleArgs {
     #[arg(long, value_name = "ZONE", requires = "cron", conflicts_with_all = ["every", "start"])]
     tz: Option<String>,
     /// An interval: 30s, 5m, 2h, 1d
-    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     every: Option<Millis>,
     /// With --every: the first time, 2026-11-20T12:00 (UTC) or Unix milliseconds
     #[arg(long, value_name = "TIME", value_parser = parse_time, requires = "every")]

@@ -57,7 +57,7 @@ fn change(
     out: &mut Output,
 ) -> Result<(), Failure> {
     let mut cmd = verb(name, queue.as_bytes());
-    cmd.arg(words(options));
+    cmd.arg(words(options).map_err(Failure::mistake)?);
     call(server, queue, &cmd)?;
     match out.json {
         true => out.json(&serde_json::json!({ done: queue })),

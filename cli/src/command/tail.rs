@@ -14,7 +14,7 @@ use crate::model::record::Record;
 use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::text::printable;
-use crate::time_text::{clock, here, parse_span, stamp, Millis};
+use crate::time_text::{clock, here, parse_interval, stamp, Millis};
 
 /// The states in which messages end, in the server's order of ending.
 const ENDED: [&str; 3] = ["finished", "dead", "cancelled"];
@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "events")]
     all: bool,
     /// How often to look for messages that ended
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_interval)]
     interval: Millis,
     /// End after this number of lines
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::model::instance;
 use crate::model::watch::Watch;
 use crate::server::Endpoint;
-use crate::time_text::{parse_span, Millis};
+use crate::time_text::{parse_interval, Millis};
 use app::App;
 use sampler::Sampler;
 
@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long = "match", value_name = "GLOB", conflicts_with = "queues")]
     pattern: Option<String>,
     /// How often the server is asked
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     interval: Millis,
 }
 

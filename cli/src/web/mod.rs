@@ -35,7 +35,7 @@ use crate::model::instance;
 use crate::model::watch::Watch;
 use crate::output::Output;
 use crate::server::Endpoint;
-use crate::time_text::{parse_span, Millis};
+use crate::time_text::{parse_interval, Millis};
 use access::{Access, Gate};
 use audit::Audit;
 use listen::Listen;
@@ -94,7 +94,7 @@ pub struct Args {
     )]
     prometheus_labels: String,
     /// How often the server is asked
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_interval)]
     interval: Millis,
     /// Read a password from the standard input, print the line of this user for
     /// --password-file, and end

@@ -300,25 +300,38 @@ impl Form {
     fn settings(&self, server: &mut Server) -> Result<String, Failure> {
         let info = Record::of(server.call(&verb("DQ.INFO", &self.queue))?)?;
         let mut words = Vec::new();
-        let mut changed = Vec::new();
+        let (mut changed, mut values) = (Vec::new(), Vec::new());
         for (option, now) in shown_settings(&info) {
             let typed = self.fields.text(&option).trim();
             if typed == now || (!self.fields.has(&option)) {
                 continue;
             }
+            let value = settings::field(&option, typed).map_err(Failure::mistake)?;
+            values.push(format!(
+                "{option} was {} and is {}",
+                named(&now),
+                named(typed)
+            ));
             changed.push(option.clone());
             words.push(option);
-            // An empty field is no limit.
-            let value = if typed.is_empty() { "0" } else { typed };
-            words.extend(value.split_whitespace().map(str::to_owned));
+            words.extend(value);
         }
         if changed.is_empty() {
             return Err(Failure::mistake("no field has another value"));
         }
         let mut cmd = verb("DQ.ALTER", &self.queue);
-        cmd.arg(settings::words(&words));
+        cmd.arg(words);
         server.call(&cmd)?;
-        Ok(format!("Changed: {}.", changed.join(", ")))
+        let (changed, values) = (changed.join(", "), values.join("; "));
+        Ok(format!("Changed: {changed}. {values}."))
+    }
+}
+
+/// Shows the value of a setting in a sentence.
+fn named(value: &str) -> &str {
+    match value {
+        "" => "nothing",
+        value => value,
     }
 }
 
