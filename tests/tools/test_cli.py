@@ -126,8 +126,10 @@ def test_redrive_makes_dead_messages_pending(dq, shop):
         do("DQ.SEND", "mails", "x", "RETRIES", 0)
     for _, receipt, *_ in do("DQ.FETCH", "mails", "COUNT", 10):
         do("DQ.NACK", "mails", receipt, "FATAL")
-    assert dq("redrive", "mails", "--all", "-n", 2).stdout == "2 messages pending again\n"
-    assert json.loads(dq("redrive", "mails", "--all", "--json").stdout) == {"redriven": 2}
+    refused = dq("redrive", "mails", "--all", code=1).stderr
+    assert refused == "dq: Redrive 4 dead messages of mails? Without a terminal to ask on, --yes is needed\n"
+    assert dq("redrive", "mails", "--all", "-n", 2, "--yes").stdout == "2 messages pending again\n"
+    assert json.loads(dq("redrive", "mails", "--all", "--yes", "--json").stdout) == {"redriven": 2}
 
 
 def test_pause_and_resume_take_a_queue_or_a_group(dq, shop):
@@ -162,6 +164,19 @@ def test_a_wrong_queue_name_is_an_error_and_creates_no_queue(dq, r3, args):
     assert failed.stderr == "dq: nope: no such queue\n"
     assert failed.stdout == ""
     assert r3.exists("nope") == 0
+
+
+def test_show_says_first_what_stands_still(dq, r3):
+    do = r3.execute_command
+    do("DQ.SEND", "q", "x", "ID", "a")
+    do("DQ.SEND", "q", "x", "GROUP", "g")
+    do("DQ.PAUSE", "q", "GROUP", "g")
+    assert re.search(r"^g +1 +\S+ +paused", dq("show", "q").stdout, re.MULTILINE)
+    do("DQ.PAUSE", "q")
+    assert dq("show", "q").stdout.startswith("q is paused: nothing is delivered\n\n")
+    assert dq("show", "q", "a").stdout.startswith("why                queue-paused: ")
+    do("DQ.RESUME", "q")
+    assert "nothing is delivered" not in dq("show", "q").stdout
 
 
 def test_an_unknown_message_is_an_error(dq, shop):

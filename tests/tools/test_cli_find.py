@@ -160,8 +160,8 @@ def check_family(dq):
     assert dq("find", "mails", "dead", "--family", "--tally").stdout == "4\n"
     told = json.loads(dq("find", "mails", "dead", "--family", "--json").stdout)
     assert {message["queue"] for message in told} == {f"mails:{{{n}}}" for n in range(4)}
-    assert dq("redrive", "mails", "--all", "--family", "-n", 3).stdout == "3 messages pending again\n"
-    assert dq("redrive", "mails", "--all", "--family").stdout == "1 message pending again\n"
+    assert dq("redrive", "mails", "--all", "--family", "-n", 3, "--yes").stdout == "3 messages pending again\n"
+    assert dq("redrive", "mails", "--all", "--family", "-y").stdout == "1 message pending again\n"
     assert dq("pause", "mails", "--family", "--for", "10m").stdout == "mails:{*} is paused for 10m0s\n"
     assert dq("ls").stdout.count("paused") == 4
     assert dq("resume", "mails", "--family").stdout == "mails:{*} goes on\n"
@@ -233,3 +233,12 @@ def test_top_has_colours_unless_they_are_not_wanted(dq, r3, monkeypatch):
     with Screen(dq, "top") as screen:
         screen.sees(" b", "PAUSED")
         assert not any(yellow in line for line in screen.styled_lines())
+
+
+def test_the_line_of_a_traceback_that_says_what_went_wrong_is_shown(dq, r3):
+    do = r3.execute_command
+    do("DQ.SEND", "q", "x")
+    error = 'Traceback (most recent call last):\n  File "a.py", line 3, in f\nValueError: no such card'
+    do("DQ.NACK", "q", do("DQ.FETCH", "q")[0][1], "FATAL", "ERROR", error)
+    shown = dq("find", "q", "dead").stdout
+    assert "ValueError: no such card" in shown and "Traceback" not in shown

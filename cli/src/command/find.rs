@@ -7,6 +7,7 @@ use super::options::parse_header;
 use super::{about, must_exist, target};
 use crate::failure::Failure;
 use crate::model::count;
+use crate::model::error_text::summary;
 use crate::model::find::{self, Act, Filter, Step};
 use crate::model::queue::STATES;
 use crate::model::record::Record;
@@ -277,6 +278,7 @@ fn print(messages: &[(Vec<u8>, Record)], args: &Args, out: &mut Output) -> Resul
         "ID", "GROUP", "TYPE", ">ATTEMPT", "WHEN", "ERROR", "PAYLOAD",
     ]);
     for (_, message) in messages {
+        let error = message.bytes("error").unwrap_or_default();
         let payload = message.bytes("payload").map(printable).unwrap_or_default();
         table.row(vec![
             message.text("id"),
@@ -284,7 +286,7 @@ fn print(messages: &[(Vec<u8>, Record)], args: &Args, out: &mut Output) -> Resul
             message.text("type"),
             message.text("attempt"),
             when(message, &args.state).map(stamp).unwrap_or_default(),
-            cut(&message.text("error"), args.width),
+            cut(&printable(summary(error)), args.width),
             cut(&payload, args.width),
         ]);
     }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::ask::{confirm, is_terminal};
+use super::ask::confirm;
 use super::{about, must_exist, target};
 use crate::failure::Failure;
 use crate::model::change::Change;
@@ -16,7 +16,7 @@ use crate::text::plural;
 /// Options of `dq redrive`.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "dq redrive <QUEUE> <ID>...\n       dq redrive <QUEUE> --all [--count <N>] [--family]"
+    override_usage = "dq redrive <QUEUE> <ID>...\n       dq redrive <QUEUE> --all [--count <N>] [--family] [--yes]"
 )]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["ids", "all"])))]
 pub struct Args {
@@ -49,7 +49,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
         must_exist(server, &args.queue)?;
     }
     let redriven = if args.all {
-        if !args.yes && is_terminal() {
+        if !args.yes {
             let target = target(&args.queue, args.family);
             let queues = target.queues(server);
             let queues = queues.map_err(|failure| about(&args.queue, failure))?;

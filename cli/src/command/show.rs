@@ -6,7 +6,7 @@ use serde_json::json;
 use super::ls::{self, sum_json};
 use super::{about, call, must_exist, schedule};
 use crate::failure::Failure;
-use crate::model::group::{self, Wanted};
+use crate::model::group::{self, Wanted, Why};
 use crate::model::overview::Sort;
 use crate::model::record::{shown, Record};
 use crate::model::{attempts, batch, family};
@@ -57,9 +57,30 @@ fn message(server: &mut Server, queue: &str, id: &str, out: &mut Output) -> Resu
     match out.json {
         true => out.json(&crate::json::map(message.fields())),
         false => {
+            waiting(server, queue, &message, out)?;
             fields(&message, now, out)?;
             failed(&message, now, out)
         }
+    }
+}
+
+/// Prints why a message is not delivered now, such as a pause of its queue.
+fn waiting(
+    server: &mut Server,
+    queue: &str,
+    message: &Record,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    if message.text("status") != "pending" {
+        return Ok(());
+    }
+    let mut cmd = verb("DQ.EXPLAIN", queue.as_bytes());
+    cmd.arg(message.bytes("id"));
+    // A user who may not run DQ.EXPLAIN still sees the message.
+    let why = server.call(&cmd).ok().map(Why::of).transpose()?.flatten();
+    match why {
+        Some(why) => out.line(&format!("{:<18} {}: {}", "why", why.code, why.why)),
+        None => Ok(()),
     }
 }
 
@@ -131,6 +152,13 @@ fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failu
     }
     let info = Record::of(info)?;
     let now = info.number("now");
+    if info.flag("paused") {
+        out.line(&format!(
+            "{} is paused: nothing is delivered",
+            printable(key)
+        ))?;
+        out.line("")?;
+    }
     if held(server, key, now, out)? {
         out.line("")?;
     }
@@ -164,7 +192,7 @@ fn queue(server: &mut Server, queue: &str, out: &mut Output) -> Result<(), Failu
     section(&schedule::table(&Record::all(schedules)?, now), out)
 }
 
-/// Prints the groups that are held or paused, and why. Returns whether there are any.
+/// Prints the groups that are blocked or paused, and why. Returns whether there are any.
 fn held(
     server: &mut Server,
     key: &[u8],
@@ -178,7 +206,9 @@ fn held(
     if groups.found.is_empty() {
         return Ok(false);
     }
-    let mut table = Table::new(&["HELD GROUP", ">WAITING", "HEAD", "UNTIL", "BREAKER", "WHY"]);
+    let mut table = Table::new(&[
+        "GROUP", ">WAITING", "HEAD", "STATE", "UNTIL", "BREAKER", "WHY",
+    ]);
     for one in &groups.found {
         let why = one.why.as_ref();
         let until = why.and_then(|why| why.until).zip(now);
@@ -186,6 +216,7 @@ fn held(
             printable(&one.name),
             one.waiting.to_string(),
             one.head.as_deref().map(printable).unwrap_or_default(),
+            one.state.clone(),
             until
                 .map(|(until, now)| relative(until, now))
                 .unwrap_or_default(),
