@@ -67,7 +67,7 @@ def test_name_and_password_are_asked_for(start, passwords, shop):
     web = start("--password-file", passwords)
     me = web.visitor()
     for page in ["", "queue?queue=shop", "payload?queue=shop&id=a1", "nope"]:
-        assert me.ask(page).address.endswith("/login")
+        assert "/login" in me.ask(page).address
     assert me.ask("do?act=pause&queue=shop", {"csrf": ""}).status == 403
     assert me.ask("login", {"user": "ann", "password": "wrong"}).status == 403
     assert me.ask("login", {"user": "bob", "password": "correct horse"}).status == 403
@@ -93,6 +93,30 @@ def test_name_and_password_are_asked_for(start, passwords, shop):
     ]
     assert "Wrong" in lines[0]["outcome"] and lines[2]["outcome"] == "done"
     assert "correct" not in web.log_path.read_text()
+
+
+def test_a_sign_in_leads_to_the_page_that_was_asked_for_and_keeps_the_name(start, passwords, r3):
+    r3.execute_command("DQ.SEND", "a b", "x", "ID", "é&1")
+    me = start("--password-file", passwords).visitor()
+    wanted = "message?queue=a%20b&id=%C3%A9%261"
+    form = me.ask(wanted)
+    assert form.status == 200 and "Password" in form.words()
+    [next_] = [e["value"] for tag, e in form.elements() if e.get("name") == "next"]
+    wrong = me.ask("login", {"user": "ann", "password": "wrong", "next": next_})
+    fields = {e["name"]: e.get("value") for tag, e in wrong.elements() if tag == "input"}
+    assert wrong.status == 403 and (fields["user"], fields["next"]) == ("ann", next_)
+    assert fields["password"] is None
+    page = me.ask("login", {"user": fields["user"], "password": "correct horse", "next": fields["next"]})
+    assert page.address.endswith(f"/{wanted}") and "é&1" in page.words()
+
+
+@pytest.mark.parametrize(
+    "next_", ["//evil.example/x", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "login", "x" * 2000, "queue?a\r\nx: y"]
+)
+def test_a_sign_in_leads_nowhere_else(start, passwords, next_):
+    web = start("--password-file", passwords)
+    page = web.visitor().ask("login", {"user": "ann", "password": "correct horse", "next": next_})
+    assert page.address.startswith(web.url) and "login" not in page.address
 
 
 def test_a_form_of_another_site_is_refused(start, passwords, shop):

@@ -218,7 +218,7 @@ def test_groups_schedules_and_settings_are_changed_on_the_page_of_a_queue(r3, we
     clean.open(f"{web.url}queue?queue=q")
     clean.sees("A dead message holds its group", within="#groups")
     clean.click_on("#groups button", 1)
-    clean.sees("group g of q goes on", "No group is held or paused.")
+    clean.sees("group g of q goes on", "No group is blocked or paused.")
     clean.click("New schedule")
     for name, text in [("name", "nightly"), ("cron", "0 3 * * *"), ("payload", "report")]:
         clean.write(f'[name="{name}"]', text)
@@ -391,7 +391,8 @@ def test_signing_in_and_out(program, server, r3, clean, tmp_path):
         clean.sees("Password")
         clean.press("ann", "\ue004", "wrong horse", "\ue007")
         clean.sees("Wrong name or password")
-        clean.press("ann", "\ue004", "correct horse", "\ue007")
+        # The name stays, and the password is typed next.
+        clean.press("correct horse", "\ue007")
         clean.sees("sign out")
         assert clean.run("return document.cookie") == ""
         clean.click_on("header form button")

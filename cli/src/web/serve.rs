@@ -19,7 +19,7 @@ use super::connections::PATIENCE;
 use super::origin;
 use super::packing;
 use super::page;
-use super::query::Query;
+use super::query::{link, Query};
 use super::site::Site;
 
 /// Maximum number of requests that are answered at once. Others wait.
@@ -30,7 +30,10 @@ const FORM: usize = 2 << 20;
 
 /// Maximum size of the form of name and password, which visitors send before they are
 /// known. It has room for the longest ones with every byte as `%xx`.
-const SIGN_IN: usize = 4096;
+const SIGN_IN: usize = 8192;
+
+/// Maximum size of the address that is kept while a visitor signs in.
+const NEXT: usize = 1024;
 
 /// The name of the cookie of a session.
 const COOKIE: &str = "dq-session";
@@ -214,7 +217,10 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
         });
     let visitor = match found {
         Ok(visitor) => visitor,
-        Err(Refusal::SignIn) if !request.posted => return to("login", None),
+        Err(Refusal::SignIn) if !request.posted => {
+            let next = request.query.link(&request.path);
+            return to(&link("login", "next", known_page(&next).as_bytes()), None);
+        }
         Err(refusal) => return refuse(refusal),
     };
     let ask = Ask {
@@ -348,14 +354,28 @@ fn refuse(refusal: Refusal) -> Response {
     html(status, page::refusal(words).into_string())
 }
 
+/// Returns the address of one of these pages, written anew, so that nobody's link leads elsewhere from
+/// here. Empty for the first page, and for what is no page or too long.
+fn known_page(address: &str) -> String {
+    let (path, fields) = address.split_once('?').unwrap_or((address, ""));
+    let is_page = path.bytes().all(|byte| byte.is_ascii_lowercase());
+    let written = Query::parse(fields.as_bytes()).link(path);
+    match is_page && written.len() <= NEXT && !matches!(path, "login" | "logout") {
+        true => written,
+        false => String::new(),
+    }
+}
+
 /// Shows the form for name and password, and signs in.
 fn login(site: &Site, request: &Incoming) -> Response {
     if !matches!(site.access.gate, Gate::Passwords(_)) {
         return to("./", None);
     }
     if !request.posted {
-        return html(StatusCode::OK, page::login(None).into_string());
+        let next = known_page(request.query.text("next"));
+        return html(StatusCode::OK, page::login(None, "", &next).into_string());
     }
+    let next = known_page(request.form.text("next"));
     let user = request.form.text("user");
     let password = request.form.get("password").unwrap_or_default();
     let plausible = Access::is_plausible(user, password);
@@ -367,7 +387,8 @@ fn login(site: &Site, request: &Incoming) -> Response {
     let (status, words) = match site.access.sign_in(user, password) {
         Ok(Some(session)) => {
             site.audit.write(&visitor, "sign in", "", "done");
-            return to("./", Some(request.cookie(&session)));
+            let page = if next.is_empty() { "./" } else { &next };
+            return to(page, Some(request.cookie(&session)));
         }
         Ok(None) => (StatusCode::FORBIDDEN, "Wrong name or password.".to_owned()),
         Err(failure) => (StatusCode::TOO_MANY_REQUESTS, failure.to_string()),
@@ -377,5 +398,6 @@ fn login(site: &Site, request: &Incoming) -> Response {
         false => "the name or the password is too long",
     };
     site.audit.write(&visitor, "sign in", what, &words);
-    html(status, page::login(Some(&words)).into_string())
+    let form = page::login(Some(&words), &visitor.user, &next);
+    html(status, form.into_string())
 }

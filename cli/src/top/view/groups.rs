@@ -37,7 +37,7 @@ pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     };
     if groups.found.is_empty() {
         let none = match wanted {
-            Wanted::Held => " no group is held or paused",
+            Wanted::Held => " no group is blocked or paused",
             _ => " there are none",
         };
         lines.push(Line::raw(none));

@@ -180,7 +180,7 @@ pub fn held(app: &App, columns: usize, room: usize) -> Vec<Line<'static>> {
         Err(why) => return vec![Line::raw(cut(&format!(" groups: {why}"), columns))],
     };
     if groups.found.is_empty() {
-        return vec![Line::raw(cut(" no group is held or paused", columns))];
+        return vec![Line::raw(cut(" no group is blocked or paused", columns))];
     }
     let hidden = groups.more || groups.found.len() > room;
     let shown = if hidden { room.saturating_sub(1) } else { room };

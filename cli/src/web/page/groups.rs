@@ -1,4 +1,4 @@
-//! The groups of a queue: which of them are held, the reason, and the end of the hold.
+//! The groups of a queue: which of them are blocked or paused, why, and until when.
 
 use maud::{html, Markup};
 
@@ -25,14 +25,18 @@ pub fn groups(
         h2 { "Groups " span.note { (figures.groups) } }
         p.choices {
             @for (choice, address) in &choices {
-                @if *choice == wanted { b { (choice.word()) } } @else { a href=(address) { (choice.word()) } }
+                @let words = if *choice == Wanted::Held { "blocked or paused" } else { choice.word() };
+                @if *choice == wanted { b { (words) } } @else { a href=(address) { (words) } }
             }
         }
         div #groups data-live {
             @match groups {
                 Err(why) => p.note { (why) },
                 Ok(groups) if groups.found.is_empty() => p.none {
-                    @if wanted == Wanted::Held { "No group is held or paused." } @else { "There are none." }
+                    @if wanted == Wanted::Held { "No group is blocked or paused." } @else { "There are none." }
+                    @if wanted == Wanted::Held && figures.count("blocked") > 0 {
+                        " What is blocked waits for running messages of its groups."
+                    }
                     @if groups.more { " Not all were looked at: there are very many." }
                 },
                 Ok(groups) => {

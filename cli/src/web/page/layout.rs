@@ -32,7 +32,7 @@ pub fn layout(ask: &Ask, title: &str, trail: &Trail, content: Markup) -> Answer 
                 }
                 span.space {}
                 form.seek method="get" action="search" {
-                    input type="search" name="find" placeholder="id of a message" aria-label="id of a message" size="14";
+                    input type="search" name="find" placeholder="id of a message" aria-label="id of a message" size="14" data-key="/";
                 }
                 a.place #place data-live href="server" { (if place.is_empty() { "server" } else { &place }) }
                 @if ask.site.read_only { span.badge { "read-only" } }
@@ -144,7 +144,9 @@ pub fn refusal(words: &str) -> Markup {
 }
 
 /// Returns the form for name and password.
-pub fn login(wrong: Option<&str>) -> Markup {
+///
+/// `user` is the name that was typed before, and `next` the page to go to.
+pub fn login(wrong: Option<&str>, user: &str, next: &str) -> Markup {
     frame(
         "sign in",
         html! {
@@ -152,10 +154,14 @@ pub fn login(wrong: Option<&str>) -> Markup {
                 h1 { "dq" }
                 @if let Some(wrong) = wrong { p.alarm role="alert" { (wrong) } }
                 form.stack method="post" action="login" {
-                    label { "Name" input name="user" autocomplete="username" autofocus required; }
+                    @if !next.is_empty() { input type="hidden" name="next" value=(next); }
+                    label { "Name"
+                        input name="user" autocomplete="username" value=(user) autofocus[user.is_empty()] required;
+                    }
                     label {
                         "Password"
-                        input name="password" type="password" autocomplete="current-password" required;
+                        input name="password" type="password" autocomplete="current-password"
+                            autofocus[!user.is_empty()] required;
                     }
                     button.main { "Sign in" }
                 }

@@ -297,6 +297,7 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
     };
     // Columns without any value are left out.
     let (types, groups) = (has("type"), has("group"));
+    let remarks = runs || ["reason", "error", "note"].iter().any(|field| has(field));
     html! {
         @if found.messages.is_empty() {
             p.none {
@@ -310,7 +311,8 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
                     th { "id" } @if many { th { "queue" } }
                     @if types { th { "type" } } @if groups { th { "group" } }
                     @if runs { th { "consumer" } th { "since" } }
-                    th.n { "attempt" } th { (when(state).0) } th { "error or note" } th { "payload" }
+                    th.n { "attempt" } th { (when(state).0) }
+                    @if remarks { th { "error or note" } } th { "payload" }
                 } }
                 tbody {
                     @for (queue, message) in &found.messages {
@@ -321,7 +323,7 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
                                 td.mark { input type="checkbox" name="pick" value=(Chosen::pick(queue, id)) aria-label="mark"; }
                             }
                             td.first { a href=(address(queue, id)) { (name(id)) } }
-                            @if many { td data-label="queue" { (name(queue)) } }
+                            @if many { td.names data-label="queue" { (name(queue)) } }
                             @if types { td.word data-label="type" { (cut(&message.text("type"), 40)) } }
                             @if groups { td.word data-label="group" { (cut(&message.text("group"), 40)) } }
                             @if runs {
@@ -332,13 +334,15 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
                             td data-label=(when(state).0) {
                                 (time(message.number(when(state).1), found.now))
                             }
-                            td.grow data-label="error or note" {
-                                @let reason = message.text("reason");
-                                @if !reason.is_empty() { (badge(&reason, "")) " " }
-                                @if runs { (bar(message)) " " }
-                                (remark(message))
+                            @if remarks {
+                                td.grow data-label="error or note" {
+                                    @let reason = message.text("reason");
+                                    @if !reason.is_empty() { (badge(&reason, "")) " " }
+                                    @if runs { (bar(message)) " " }
+                                    (remark(message))
+                                }
                             }
-                            td data-label="payload" { code { (cut(&printable(head(payload)), 60)) } }
+                            td.grow data-label="payload" { code { (cut(&printable(head(payload)), 60)) } }
                         }
                     }
                 }
