@@ -161,6 +161,26 @@ def test_in_a_transaction_and_in_a_script_it_is_cut_before_what_follows(limited)
     assert [digest(limited.client(), name) for name in ("a:1", "a:2")] == whole
 
 
+def test_a_queue_that_is_renamed_or_moved_to_another_database_keeps_all(limited):
+    client = limited.client()
+    tied(client)
+    client.rename("home", "a:q")
+    assert Queue(client, "a:q").info()["detached"] is None
+    client.move("a:q", 1)
+    info = Queue(limited.client(db=1), "a:q").info()
+    assert (info["events"], info["deadto"], info["detached"]) == (b"home:events", b"home:dead", None)
+
+
+def test_a_queue_that_another_server_migrates_is_restored_by_its_user(limited, make_server):
+    source = make_server().client()
+    tied(source)
+    port = limited.client().config_get("port")["port"]
+    source.execute_command("MIGRATE", "127.0.0.1", port, "home", 0, 5000)
+    info = Queue(limited.client(), "home").info()
+    assert (info["events"], info["deadto"]) == (None, None)
+    assert info["detached"] == [b"EVENTS", b"DEADTO", b"PARENT"]
+
+
 def test_a_rerun_that_waits_is_no_child_any_more(limited):
     client = limited.client()
     Queue(client, "parents").send("p", "ID", "p", "CHILDREN", 1)

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use smallvec::smallvec;
 
 use crate::codec::log_entry::{Creation, LogEntry};
+use crate::detached::Ties;
 use crate::message::score::Score;
 use crate::named_limits::LimitRule;
 use crate::op::{Before, DueTime, Fetch, NackKind, Removal, Send};
@@ -190,6 +191,31 @@ fn log_entries_of_later_kinds_stay_byte_equal() {
         assert_eq!(hex(&out), entry);
         let read = LogEntry::decode(&read).unwrap();
         assert_eq!((&*read.op, read.before), (&op, before));
+    }
+}
+
+/// Log entries that cut ties of a queue to other keys: one, two and all of them.
+const DETACHED: [&str; 3] = [
+    "686b4bd71cb0600604",
+    "686b4bd71cb0600618",
+    "686b4bd71cb060061c",
+];
+
+#[test]
+fn cuts_of_ties_stay_byte_equal() {
+    let ties = [(true, false), (false, true), (true, true)];
+    for ((events, others), entry) in ties.into_iter().zip(DETACHED) {
+        let read = bytes(entry);
+        let op = Op::Detach(Ties {
+            events,
+            dead_to: others,
+            parents: others,
+        });
+        let moment = Moment::at_us(1_795_159_374_646_123);
+        let mut out = Vec::new();
+        LogEntry::of(moment, 0, None, &op).encode_into(&mut out);
+        assert_eq!(hex(&out), entry);
+        assert_eq!(*LogEntry::decode(&read).unwrap().op, op);
     }
 }
 
