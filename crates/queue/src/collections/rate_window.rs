@@ -17,10 +17,14 @@ pub struct RateWindow {
 impl RateWindow {
     /// Restores a window from a snapshot. `given` are deliveries, oldest first.
     pub fn from_given(given: impl IntoIterator<Item = (Millis, u64)>) -> RateWindow {
-        let given: VecDeque<_> = given
-            .into_iter()
-            .map(|(at, n)| (at, Count::of(n)))
-            .collect();
+        let mut all: VecDeque<(Millis, Count)> = VecDeque::new();
+        for (at, n) in given {
+            match all.back_mut() {
+                Some((before, count)) if *before == at => *count += n,
+                _ => all.push_back((at, Count::of(n))),
+            }
+        }
+        let given = all;
         let total = given.iter().map(|(_, n)| n.get()).collect();
         RateWindow { given, total }
     }

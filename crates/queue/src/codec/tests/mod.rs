@@ -2,6 +2,7 @@
 //! equal log entries lead to equal queues.
 
 mod golden;
+mod numbers;
 mod ops;
 mod primary;
 mod queues;

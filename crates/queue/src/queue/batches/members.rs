@@ -7,7 +7,12 @@ use crate::collections::ordered::OrderedSet;
 use crate::index::batches::{NamedBatch, Released};
 use crate::message::state::StoredState;
 use crate::queue::Queue;
-use crate::{Millis, Seq};
+use crate::{Millis, Seq, MAX_EXACT};
+
+/// A count of ended messages with one more. A dump may say that it is at its end.
+fn one_more(count: u64) -> u64 {
+    count.saturating_add(1).min(MAX_EXACT)
+}
 
 impl Queue {
     /// Applies a change to the batch of a message, if it is in one. Returns the
@@ -60,8 +65,8 @@ impl Queue {
                 false => counts.pending -= 1,
             }
             match stored {
-                StoredState::Finished => counts.finished += 1,
-                StoredState::Cancelled => counts.cancelled += 1,
+                StoredState::Finished => counts.finished = one_more(counts.finished),
+                StoredState::Cancelled => counts.cancelled = one_more(counts.cancelled),
                 _ => counts.dead += 1,
             }
         });

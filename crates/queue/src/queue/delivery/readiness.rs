@@ -5,7 +5,7 @@ use crate::groups::group::Group;
 use crate::op::Fetch;
 use crate::queue::Queue;
 use crate::settings::Clock;
-use crate::{GroupIx, Millis, NEVER};
+use crate::{GroupIx, Millis, MAX_EXACT, NEVER};
 
 impl Queue {
     /// Whether any message is ready, regardless of a pause and the limits of the whole
@@ -47,7 +47,9 @@ impl Queue {
             _ if no_ack => u64::MAX,
             max => max.saturating_sub(self.leases.len() as u64),
         };
-        by_rate.min(by_running)
+        // A dump may say that nearly all receipts were given out.
+        let receipts = MAX_EXACT.saturating_sub(self.last_receipt);
+        by_rate.min(by_running).min(receipts)
     }
 
     /// Whether deliveries of the queue are paused at `now`.

@@ -60,6 +60,7 @@ impl Queue {
             .sends
             .iter()
             .any(|send| send.choices.batching().is_some());
+        self.check_numbers()?;
         let closed = self.settings.closed;
         if max_len == 0 && max_bytes == 0 && !uses_batches && !closed {
             return Ok(true);

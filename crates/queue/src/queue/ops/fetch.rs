@@ -56,13 +56,16 @@ impl Queue {
                 return Ok(Done::Fetched(given));
             }
         }
+        let next_receipt = receipt.max(self.last_receipt + 1);
+        let receipts = (MAX_EXACT + 1).saturating_sub(next_receipt);
+        let allowed = self.allowance(now, fetch.no_ack).min(receipts);
         let mut round = Round {
             fetch,
             consumer,
             now,
-            left: fetch.count.min(self.allowance(now, fetch.no_ack)),
+            left: fetch.count.min(allowed),
             bytes_left: fetch.max_bytes.unwrap_or(u64::MAX),
-            next_receipt: receipt.max(self.last_receipt + 1),
+            next_receipt,
             given: std::mem::take(&mut self.given),
             expired: 0,
             passed: 0,

@@ -14,7 +14,11 @@ use crate::queue::ops::id_use::IdUse;
 use crate::queue::ops::start::Start;
 use crate::queue::Queue;
 use crate::transition::Kind;
-use crate::{GroupIx, Millis, Seq};
+use crate::{GroupIx, Millis, Seq, MAX_EXACT};
+
+/// The last number for which SEND adds a message. Only a dump can say that so many were used. The
+/// numbers behind it are for what was accepted before: what waits for the end of a run.
+const MOST_NUMBERED: Seq = MAX_EXACT - (1 << 32);
 
 impl Queue {
     /// Sends all payloads or none, also none if IFGROUP does not hold. O(log n) a
@@ -255,10 +259,21 @@ impl Queue {
         })
     }
 
+    /// Checks that there are numbers for further messages.
+    pub(in crate::queue) fn check_numbers(&self) -> Result<(), Error> {
+        match self.next_seq > MOST_NUMBERED {
+            true => Err(Error::FullLength {
+                limit: MOST_NUMBERED,
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Checks that SENDS, MAXLEN and MAXBYTES allow this SEND. They refuse only what
     /// grows, because ALTER may have made a limit smaller than what is already in the
     /// queue.
     fn check_room(&self, send: &Send, id_use: &IdUse) -> Result<(), Error> {
+        self.check_numbers()?;
         let (limit, max_bytes) = (self.settings.max_len, self.settings.max_bytes);
         if limit == 0 && max_bytes == 0 && !self.settings.closed {
             return Ok(());

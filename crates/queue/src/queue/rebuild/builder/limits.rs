@@ -8,7 +8,7 @@ use crate::index::ready_line::Position;
 use crate::limits::{ensure, exact, name, Invalid};
 use crate::message::Message;
 use crate::named_limits::{LimitRule, MAX_PATTERNS};
-use crate::queue::rebuild::Checked;
+use crate::queue::rebuild::{check, Checked};
 use crate::{GroupIx, MAX_EXACT};
 
 /// A limit of a snapshot.
@@ -42,6 +42,9 @@ impl Builder {
             limits.patterns() <= MAX_PATTERNS,
             "a queue has too many patterns",
         )?;
+        for window in &part.windows {
+            check::window(window, self.queue.last)?;
+        }
         self.limits.push((limit.into(), part));
         Ok(())
     }
