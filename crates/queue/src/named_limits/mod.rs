@@ -10,6 +10,7 @@
 //! Messages without a group form hidden groups: one for each set of limits.
 
 mod limit;
+mod patterns;
 mod rule;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::{LimitIx, Millis};
 use smallvec::SmallVec;
 
 pub use limit::{Limit, Taken};
+use patterns::Patterns;
 pub use rule::{LimitRule, MAX_WINDOWS};
 
 /// Limits that share one allocation.
@@ -42,8 +44,7 @@ pub struct NamedLimits {
     hasher: NameHasher,
     by_name: Table<LimitIx>,
     slots: Slots<Limit, NEIGHBOURS>,
-    /// The patterns: longer ones first, then by their bytes.
-    patterns: Vec<LimitIx>,
+    patterns: Patterns,
     /// The times of the next checks of limits: time in ms and number of the slot.
     times: OrderedSet<(Millis, u64)>,
 }
@@ -87,19 +88,22 @@ impl NamedLimits {
         self.patterns.len()
     }
 
-    /// The rule for a name: its own, or that of the longest pattern that it matches, the
-    /// first in the order of their bytes. O(patterns).
+    /// The limit or the pattern whose rule holds for a name: the name itself, or the longest
+    /// pattern that it matches, the first in the order of their bytes. A name that is known
+    /// already knows it. O(length of the name), however many patterns there are.
     fn rule_for(&self, name: &[u8]) -> Option<&Limit> {
-        let own = self.find(name).and_then(|ix| self.get(ix));
-        let own = own.filter(|limit| limit.own.is_some());
-        own.or_else(|| {
-            let mut patterns = self.patterns.iter().filter_map(|ix| self.get(*ix));
-            patterns.find(|pattern| rule::matches(&pattern.name, name))
-        })
+        let Some(limit) = self.find(name).and_then(|ix| self.get(ix)) else {
+            return self.patterns.find(name).and_then(|ix| self.get(ix));
+        };
+        match &limit.pattern {
+            _ if limit.own.is_some() => Some(limit),
+            Some(pattern) => self.find(pattern).and_then(|ix| self.get(ix)),
+            None => None,
+        }
     }
 
-    /// The limit with this name, added if it is not there. O(1), and O(patterns) if it is
-    /// added.
+    /// The limit with this name, added if it is not there. O(1), and O(length of the name) if
+    /// it is added.
     pub(crate) fn find_or_add(&mut self, name: &[u8]) -> LimitIx {
         if let Some(ix) = self.find(name) {
             return ix;
@@ -120,7 +124,10 @@ impl NamedLimits {
         if limit.is_pattern() {
             return;
         }
-        let of = self.rule_for(&limit.name);
+        let of = match limit.own {
+            Some(_) => Some(limit),
+            None => self.patterns.find(&limit.name).and_then(|ix| self.get(ix)),
+        };
         let rule = of.and_then(|of| of.own.clone());
         let pattern = of.filter(|of| of.is_pattern());
         let pattern = pattern.map(|pattern| pattern.name.clone());
@@ -132,29 +139,55 @@ impl NamedLimits {
     /// Sets the rule of a name or a pattern, or removes it. Returns the limits whose rule
     /// may be another now: the one with the name, or all. O(limits) for a pattern.
     pub(crate) fn set_rule(&mut self, name: &[u8], rule: Option<LimitRule>) -> Vec<LimitIx> {
+        let ix = self.set_own(name, rule);
+        if !name.contains(&b'*') {
+            self.govern(ix);
+            return vec![ix];
+        }
+        let others = self.patterns.limits().filter(|other| *other != ix);
+        let mut patterns: Vec<LimitIx> = others.collect();
+        if self.get(ix).is_some_and(|limit| limit.own.is_some()) {
+            patterns.push(ix);
+        }
+        self.govern_all(patterns)
+    }
+
+    /// Sets the rule that a name or a pattern has of its own, and applies it nowhere yet.
+    fn set_own(&mut self, name: &[u8], rule: Option<LimitRule>) -> LimitIx {
         let ix = self.find_or_add(name);
-        let is_pattern = name.contains(&b'*');
         if let Some(limit) = self.get_mut(ix) {
             limit.own = rule.map(Arc::new);
         }
-        let mut changed = vec![ix];
-        if is_pattern {
-            self.patterns.retain(|other| *other != ix);
-            if self.get(ix).is_some_and(|limit| limit.own.is_some()) {
-                self.patterns.push(ix);
-            }
-            let slots = &self.slots;
-            let name_of = |ix: &LimitIx| slots.get(ix.slot()).map_or(&[][..], |limit| &limit.name);
-            self.patterns.sort_unstable_by(|a, b| {
-                let (a, b) = (name_of(a), name_of(b));
-                b.len().cmp(&a.len()).then(a.cmp(b))
-            });
-            changed.extend(self.starting_at(0).map(|(other, _)| other));
-        }
-        for ix in &changed {
+        ix
+    }
+
+    /// Applies the right rules to all limits, with these patterns. Returns the limits. O(limits +
+    /// patterns).
+    fn govern_all(&mut self, patterns: Vec<LimitIx>) -> Vec<LimitIx> {
+        let named = patterns.iter().filter_map(|ix| {
+            let limit = self.get(*ix)?;
+            Some((&*limit.name, *ix))
+        });
+        self.patterns = Patterns::new(named.collect());
+        let all: Vec<LimitIx> = self.starting_at(0).map(|(ix, _)| ix).collect();
+        for ix in &all {
             self.govern(*ix);
         }
-        changed
+        all
+    }
+
+    /// Adds a limit or a pattern of a snapshot. It holds after [`NamedLimits::restore_rules`].
+    pub(crate) fn restore_rule(&mut self, name: &[u8], rule: Option<LimitRule>) {
+        self.set_own(name, rule);
+    }
+
+    /// Applies the rules that were restored, each to its names. Returns the number of patterns.
+    pub(crate) fn restore_rules(&mut self) -> usize {
+        let all = self.starting_at(0);
+        let patterns = all.filter(|(_, limit)| limit.is_pattern() && limit.own.is_some());
+        let patterns: Vec<LimitIx> = patterns.map(|(ix, _)| ix).collect();
+        self.govern_all(patterns);
+        self.patterns()
     }
 
     /// Counts a message that runs, and whose delivery is counted already.
@@ -344,6 +377,7 @@ impl NamedLimits {
         let limits = self.starting_at(0).map(|(_, limit)| limit.memory_bytes());
         self.by_name.allocation_size()
             + self.slots.memory_bytes()
+            + self.patterns.memory_bytes()
             + self.times.memory_bytes()
             + limits.sum::<usize>()
     }

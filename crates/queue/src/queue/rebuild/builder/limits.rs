@@ -7,7 +7,7 @@ use crate::index::fair_line::{Usage, MAX_TAG};
 use crate::index::ready_line::Position;
 use crate::limits::{ensure, exact, name, Invalid};
 use crate::message::Message;
-use crate::named_limits::{LimitRule, MAX_PATTERNS};
+use crate::named_limits::{LimitRule, NamedLimits, MAX_PATTERNS};
 use crate::queue::rebuild::{check, Checked};
 use crate::{GroupIx, MAX_EXACT};
 
@@ -37,11 +37,7 @@ impl Builder {
             rule.check(limit)?;
             ensure(!rule.is_open(), "a limit allows everything")?;
         }
-        limits.set_rule(limit, part.rule.clone());
-        ensure(
-            limits.patterns() <= MAX_PATTERNS,
-            "a queue has too many patterns",
-        )?;
+        limits.restore_rule(limit, part.rule.clone());
         for window in &part.windows {
             check::window(window, self.queue.last)?;
         }
@@ -106,6 +102,11 @@ impl Builder {
     /// Restores the deliveries within the windows of the limits, and the groups that wait for each.
     pub(super) fn enter_limits(&mut self, homes: Vec<(Position, Box<[u8]>, u64)>) -> Checked {
         let queue = &mut self.queue;
+        let patterns = queue.limits.as_deref_mut().map(NamedLimits::restore_rules);
+        ensure(
+            patterns.is_none_or(|patterns| patterns <= MAX_PATTERNS),
+            "a queue has too many patterns",
+        )?;
         for (key, name, cost) in homes {
             exact(cost)?;
             let limits = queue.limits.as_deref_mut();

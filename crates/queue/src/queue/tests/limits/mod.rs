@@ -10,7 +10,7 @@ use crate::named_limits::LimitRule;
 use crate::op::{Done, DueTime, Fetch, NackKind, Op, Send};
 use crate::queue::rebuild::validate;
 use crate::settings::{Changes, OnDead, OnRetry, Rate, Settings};
-use crate::{Millis, Moment, Seq, MAX_EXACT};
+use crate::{Millis, Moment, Queue, Seq, MAX_EXACT};
 
 /// A rule with these windows.
 fn rule(concurrency: u64, rates: &[(u64, Millis)]) -> LimitRule {
@@ -453,4 +453,26 @@ fn what_runs_of_a_limit_is_exact_beyond_64_bits() {
     assert!(f.most(9).is_empty(), "one still runs");
     f.ack(&[got[0].1]);
     assert_eq!(seqs(&f.most(9)), [small]);
+}
+
+#[test]
+fn names_and_patterns_of_a_snapshot_are_loaded_in_the_time_of_their_sum() {
+    let mut f = fixture(&[]);
+    for n in 0..1000 {
+        let pattern = format!("*{}b{n:03}", "a".repeat(n % 50));
+        f.apply(&set(&pattern, rule(1, &[])));
+    }
+    for n in 0..20_000 {
+        f.apply(&set(&format!("{}{n}", "a".repeat(50)), rule(1, &[])));
+    }
+    let mut blocks = Vec::new();
+    f.queue.save(&mut |block| blocks.push(block.to_vec()));
+    let begun = std::time::Instant::now();
+    let mut blocks = blocks.into_iter();
+    let loaded = Queue::load(Queue::VERSION, &mut || blocks.next()).unwrap();
+    let took = begun.elapsed();
+    assert!(took.as_millis() < 2000, "loading took {took:?}");
+    validate(&loaded).unwrap();
+    let limits = |queue: &Queue| queue.limits().unwrap().starting_at(0).count();
+    assert_eq!((limits(&loaded), limits(&f.queue)), (21_000, 21_000));
 }
