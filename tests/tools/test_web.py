@@ -142,6 +142,28 @@ def test_the_children_of_a_message_are_found(web, r3):
     assert "name the queue of the parent" in web.get("messages", family="mails", state="ready", parent="v7", status=400).words()
 
 
+def test_a_parent_shows_its_children_and_they_lead_back(web, r3):
+    do = r3.execute_command
+    do("DQ.CREATE", "images", "RETRIES", 0, "RETAIN", 60_000)
+    do("DQ.SEND", "videos", "publish", "ID", "v7", "CHILDREN", 3)
+    do("DQ.SEND", "videos", "near", "ID", "near", "DELAY", 60_000, "PARENT", "videos", "v7")
+    for id in ("good", "bad"):
+        do("DQ.SEND", "images", "far", "ID", id, "PARENT", "videos", "v7")
+    good, bad = (one[1] for one in do("DQ.FETCH", "images", "COUNT", 2))
+    do("DQ.ACK", "images", good, "RESULT", "640x480")
+    do("DQ.NACK", "images", bad, "ERROR", "Traceback (most recent call last):\n  File\nValueError: no such <codec>")
+    page = web.get("message", queue="videos", id="v7")
+    words = page.words()
+    for row in ["near videos delayed", "good images finished 640x480", "bad images dead ValueError: no such <codec> Redrive"]:
+        assert row in words, words
+    child = web.get(page.links()["bad"])
+    assert "A child of v7 of videos." in child.words()
+    assert "publish" in web.get(child.links()["v7"]).words()
+    assert "Children" not in child.words() and "A child of" not in words
+    assert "It is pending again" in web.act(act="redrive-one", queue="images", id="bad").words()
+    assert "bad images ready" in web.get("message", queue="videos", id="v7").words()
+
+
 def test_pages_of_messages_show_each_once(web, r3):
     do = r3.execute_command
     for n in range(60):

@@ -2,9 +2,9 @@
 
 use super::{about, json, must_exist};
 use crate::failure::Failure;
-use crate::model::record::Record;
+use crate::model::children;
 use crate::output::Output;
-use crate::server::{verb, Server};
+use crate::server::Server;
 use crate::table::Table;
 
 /// Options of `dq children`.
@@ -22,7 +22,9 @@ pub struct Args {
 /// Prints the children.
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     must_exist(server, &args.queue)?;
-    let (children, more) = fetch(server, args).map_err(|failure| about(&args.queue, failure))?;
+    let (queue, id) = (args.queue.as_bytes(), args.id.as_bytes());
+    let found = children::fetch(server, queue, id, args.count as usize);
+    let (children, more) = found.map_err(|failure| about(&args.queue, failure))?;
     if out.json {
         return out.json(&json(&children));
     }
@@ -33,24 +35,4 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     }
     out.table(&table, "it has no children, or they have left no record")?;
     out.rest(more, args.count)
-}
-
-/// Fetches the children, page by page: a page may have none. Returns whether there are more.
-fn fetch(server: &mut Server, args: &Args) -> Result<(Vec<Record>, bool), Failure> {
-    let most = args.count as usize;
-    let mut found: Vec<Record> = Vec::new();
-    let mut cursor = b"0".to_vec();
-    loop {
-        let mut cmd = verb("DQ.CHILDREN", args.queue.as_bytes());
-        cmd.arg(&args.id).arg("CURSOR").arg(&cursor);
-        cmd.arg("COUNT")
-            .arg(most.saturating_sub(found.len()).max(1));
-        let (next, page) = Record::page(server.call(&cmd)?)?;
-        found.extend(page);
-        match next {
-            None => return Ok((found, false)),
-            Some(_) if found.len() >= most => return Ok((found, true)),
-            Some(next) => cursor = next,
-        }
-    }
 }

@@ -4,6 +4,7 @@
 pub mod attempts;
 pub mod batch;
 pub mod change;
+pub mod children;
 pub mod consumer;
 pub mod count;
 pub mod day;

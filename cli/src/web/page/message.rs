@@ -3,6 +3,7 @@
 use maud::{html, Markup};
 use redis::Value;
 
+use super::children;
 use super::layout::{layout, trail};
 use super::parts::{action, badge, bar, capital, direct, name, time, to_form};
 use super::payload::{lines, payload_of};
@@ -22,9 +23,9 @@ use crate::web::query::Query;
 pub const EDITED: usize = 64 << 10;
 
 /// Fields that have a place of their own on the page.
-const ELSEWHERE: [&str; 11] = [
+const ELSEWHERE: [&str; 12] = [
     "id", "status", "state", "payload", "headers", "error", "errors", "result", "note", "signal",
-    "reason",
+    "reason", "parent",
 ];
 
 /// Fetches a message.
@@ -61,8 +62,9 @@ pub fn payload(ask: &Ask) -> Result<Answer, HttpError> {
 /// Shows a message.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let (queue, id) = named(&ask.query)?;
-    let (message, why, now, kept) = ask.site.read(|server| {
+    let (message, why, now, kept, of_it) = ask.site.read(|server| {
         let message = get(server, &queue, &id)?;
+        let of_it = children::fetch(server, &queue, &id, message.as_ref())?;
         let mut cmd = verb("DQ.EXPLAIN", &queue);
         cmd.arg(&id);
         // A user who may not ask this sees all other parts.
@@ -71,7 +73,8 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
             reply => Why::of(reply?)?,
         };
         let info = Record::of(server.call(&verb("DQ.INFO", &queue))?)?;
-        Ok((message, why, info.count("now"), info.number("errors")))
+        let (now, kept) = (info.count("now"), info.number("errors"));
+        Ok((message, why, now, kept, of_it))
     })?;
     let message = message.ok_or_else(gone)?;
     let state = message.text("state");
@@ -108,9 +111,11 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
                     pre class={ "text " (kind) } { (lines(message.bytes(field).unwrap_or_default())) }
                 }
             }
+            (children::parent(&message))
             h2 { "Story" }
             (story(&message, now))
         }
+        (children::children(ask, &of_it))
         (failed(ask, &message, kept, &target))
         (acts(ask, &message, &here, &state, why.as_ref().is_some_and(|why| why.code == "parked")))
         (payload_of(&message, &here, ask.query.text("as")))

@@ -1,6 +1,7 @@
 //! The pages. Each file has one, which is a function from what was asked to what is
 //! answered.
 
+mod children;
 mod confirm;
 mod day;
 mod errors;
