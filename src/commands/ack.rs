@@ -4,7 +4,7 @@ use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Form, Missing};
 use crate::server::replay;
-use crate::server::{replies, results};
+use crate::server::{replies, texts};
 use dq_queue::args::{self, Words};
 use dq_queue::Op;
 
@@ -32,7 +32,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         return replay::command(ctx, key, &op);
     }
     if let Op::Ack { result, .. } | Op::AckCost { result, .. } = &op {
-        results::check(result.as_deref())?;
+        texts::check_results(result.as_deref())?;
     }
     let form = Form::Verbatim;
     commit::run_in_form(ctx, key, &op, Missing::Nothing, form, replies::count)

@@ -7,7 +7,7 @@ use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::acksend::Made;
 use crate::server::config::MAX_PAYLOAD;
-use crate::server::{acksend, results};
+use crate::server::{acksend, texts};
 use dq_queue::args::acksend::What;
 use dq_queue::args::{self, Scope, Words};
 
@@ -59,7 +59,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
     let request = args::acksend::ack_send(Words::new(&words), MAX_PAYLOAD.unsigned())?;
-    results::check(request.result.as_deref())?;
+    texts::check_results(request.result.as_deref())?;
     // The words begin behind the name and the key.
     let dest = |word: usize| args.name(word + 2);
     for next in &request.next {

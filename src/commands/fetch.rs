@@ -11,7 +11,7 @@ use crate::server::commit::{self, Form, Missing};
 use crate::server::delivery_reply::DeliveryReply;
 use crate::server::serving::{self, serve};
 use crate::server::waiting::wait_list;
-use crate::server::{replay, results};
+use crate::server::{replay, texts};
 use dq_queue::args::fetch::FetchRequest;
 use dq_queue::args::{self, Words};
 use dq_queue::op::Fetch;
@@ -70,7 +70,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         return replay::command(ctx, key, &Op::Fetch(Cow::Borrowed(&request.fetch)));
     }
     check_bind(ctx, &request)?;
-    results::check(request.fetch.results.iter().map(|text| &**text))?;
+    texts::check_results(request.fetch.results.iter().map(|text| &**text))?;
     let delivery = DeliveryReply::to(ctx, false, &request);
     // A repeated delivery takes no message from the clients that have come earlier.
     let is_next = repeats(ctx, key, &request.fetch)? || is_next(ctx, key);

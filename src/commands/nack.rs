@@ -4,10 +4,10 @@ use super::message_options::PARK;
 use super::options::NOTE;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
-use crate::server::clock;
 use crate::server::commit::{self, Missing};
-use crate::server::replies;
+use crate::server::{clock, replies, texts};
 use dq_queue::args::{self, Words};
+use dq_queue::Op;
 
 pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.NACK",
@@ -45,6 +45,9 @@ pub(super) const SPEC: CommandSpec = CommandSpec {
 
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
-    let op = args::nack::nack(Words::new(&words), clock::random())?;
+    let mut op = args::nack::nack(Words::new(&words), clock::random())?;
+    if let Op::Nack { error, .. } = &mut op {
+        texts::cut_error(error);
+    }
     commit::run(ctx, args.key()?, &op, Missing::Nothing, replies::count)
 }

@@ -4,8 +4,9 @@
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
-use crate::server::replies;
+use crate::server::{replies, texts};
 use dq_queue::args::{self, Words};
+use dq_queue::Op;
 
 pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.SIGNAL",
@@ -25,5 +26,8 @@ pub(super) const SPEC: CommandSpec = CommandSpec {
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
     let op = args::signal::signal(Words::new(&words))?;
+    if let Op::Signal { text, .. } = &op {
+        texts::check_signal(text)?;
+    }
     commit::run(ctx, args.key()?, &op, Missing::Nothing, replies::flag)
 }

@@ -49,6 +49,42 @@ def test_an_error_is_kept_up_to_64_kib_and_cut_behind_a_character(r, key, text, 
     assert q.digest() == before
 
 
+def test_texts_add_little_without_memory(make_server):
+    """Signals with long DATA are refused, and long errors are cut, also in a transaction and in a script."""
+    server = make_server()
+    w = server.wire()
+    w.ok("DQ.CREATE", "q", "ERRORS", 100, "RETRIES", -1, "BACKOFF", "FIXED", 0)
+    w.ok("DQ.SEND", "q", "x", "ID", "a", "PARK")
+    w.ok("DQ.SEND", "q", "x", "ID", "b")
+    fill(server)
+
+    def in_multi(*call):
+        # Without memory, the server itself refuses to queue anything.
+        server.client().config_set("maxmemory", 0)
+        w.ok("MULTI")
+        w.ok(*call)
+        fill(server)
+        return w.ok("EXEC")[0]
+
+    def in_lua(*call):
+        return w.call("EVAL", "#!lua flags=allow-oom\nreturn redis.call(unpack(ARGV))", 1, "q", *call)
+
+    text = "\u00e4" * 30_000
+    before = w.ok("DEBUG", "DIGEST-VALUE", "q")
+    for call in (w.call, in_multi, in_lua):
+        reply = call("DQ.SIGNAL", "q", "a", "DATA", "x" * 257)
+        assert isinstance(reply, Error) and "OOM" in reply
+    assert w.ok("DEBUG", "DIGEST-VALUE", "q") == before
+    for call in (w.call, in_multi, in_lua):
+        assert call("DQ.SIGNAL", "q", "b", "DATA", "x" * 256) == 1
+        [[_, receipt, _, _]] = w.ok("DQ.FETCH", "q")
+        assert call("DQ.NACK", "q", receipt, "ERROR", text) == 1
+    b = Queue(server.client(), "q").get("b")
+    assert b["error"] == text[:128].encode()
+    assert [error[3] for error in b["errors"]] == [text[:128].encode()] * 3
+    assert w.ok("MEMORY", "USAGE", "q") < 10_000
+
+
 def test_long_results_are_refused_without_memory_and_short_ones_are_not(make_server):
     server = make_server()
     w = server.wire()
