@@ -32,6 +32,7 @@ SEED=1 STEPS=200000 scripts/simulate.sh | tee "$logs/simulation" || failed=1
 
 say "exploring"
 scripts/explore.sh --threads 2 | tee "$logs/exploring" || failed=1
+EXPLORE_BUGS=yes scripts/explore.sh | tee "$logs/bugs" || failed=1
 
 say "fuzzing, for seconds"
 FUZZ_SECONDS=${FUZZ_SECONDS:-4} scripts/fuzz.sh --stable | tee "$logs/fuzzing" || failed=1

@@ -5,6 +5,8 @@
 //! every state and every step ([`check`]). What it finds is the shortest path to a fault, as
 //! commands to paste into redis-cli.
 
+#[cfg(feature = "bugs")]
+pub mod bugs;
 pub mod check;
 pub mod lists;
 pub mod paste;

@@ -10,8 +10,8 @@ use crate::paste;
 use crate::search::{search, Bounds, Outcome, Progress};
 use crate::store::Store;
 
-/// How long one step may take until it counts as one that does not end.
-const LONGEST_STEP: Duration = Duration::from_secs(20);
+/// How many seconds one step may take until it counts as one that does not end.
+const LONGEST_STEP: u64 = 20;
 /// The time between two lines of progress.
 const LINE: Duration = Duration::from_secs(30);
 
@@ -25,6 +25,7 @@ struct Options {
     threads: usize,
     keep: Option<PathBuf>,
     until_found: bool,
+    patience: Duration,
 }
 
 impl Options {
@@ -37,6 +38,7 @@ impl Options {
             threads: 2,
             keep: None,
             until_found: false,
+            patience: Duration::from_secs(LONGEST_STEP),
         };
         let mut args = args;
         while let Some(arg) = args.next() {
@@ -51,6 +53,9 @@ impl Options {
                 "--seconds" => options.seconds = number(value()?)?,
                 "--threads" => options.threads = number(value()?)?.max(1) as usize,
                 "--keep" => options.keep = Some(PathBuf::from(value()?)),
+                "--patience" => options.patience = Duration::from_secs(number(value()?)?),
+                #[cfg(feature = "bugs")]
+                "--bug" => crate::bugs::select(&value()?)?,
                 "--first" => options.until_found = true,
                 name => {
                     let list = lists::find(name).ok_or(format!("there is no list {name}"))?;
@@ -172,7 +177,7 @@ fn watch(options: &Options, works: &[Progress], left: &AtomicUsize) {
                 .unwrap_or_default();
             if now != *steps || path.is_empty() {
                 (*steps, *since) = (now, Instant::now());
-            } else if since.elapsed() > LONGEST_STEP {
+            } else if since.elapsed() > options.patience {
                 // Nothing can end the thread but the end of the process. The last command is the
                 // one that does not end, so it is not done again here.
                 let (last, others) = path.split_last().unwrap_or((&"", &[]));

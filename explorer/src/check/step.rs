@@ -106,8 +106,8 @@ fn reruns(was: &Queue, is: &Queue, action: &str, faults: &mut Vec<Fault>) {
     }
 }
 
-/// The dead children that hold their parent, by the key and the id of the parent.
-fn kept_children(world: &World) -> BTreeMap<(Key, Key), u64> {
+/// The dead children that do this with their parent, by the key and the id of the parent.
+fn dead_children(world: &World, on_dead: OnFail) -> BTreeMap<(Key, Key), u64> {
     let mut kept = BTreeMap::new();
     for place in world.places.values() {
         let sets = place
@@ -115,7 +115,7 @@ fn kept_children(world: &World) -> BTreeMap<(Key, Key), u64> {
             .siblings()
             .into_iter()
             .flat_map(|all| all.iter());
-        for (_, set) in sets.filter(|(_, set)| set.parent.on_dead == OnFail::Hold) {
+        for (_, set) in sets.filter(|(_, set)| set.parent.on_dead == on_dead) {
             let parent = (set.parent.key.clone(), set.parent.id.clone());
             *kept.entry(parent).or_default() += set.dead;
         }
@@ -139,7 +139,7 @@ fn counting(world: &World) -> BTreeMap<(Key, Key), (u64, u64)> {
     counting
 }
 
-/// A parent that has counted its dead children goes on to do so.
+/// A parent that has counted its dead children goes on to do so, and dies with a child of ONDEAD DIE.
 fn parents(before: &World, action: &str, after: &World, faults: &mut Vec<Fault>) {
     let goes = |world: &World| {
         let mut queues = world.places.values();
@@ -148,10 +148,19 @@ fn parents(before: &World, action: &str, after: &World, faults: &mut Vec<Fault>)
     if replaces_queues(action) || goes(before) || goes(after) {
         return;
     }
-    let (were, are) = (kept_children(before), kept_children(after));
+    let [were, are] = [before, after].map(|world| dead_children(world, OnFail::Hold));
+    let [killed, kill] = [before, after].map(|world| dead_children(world, OnFail::Die));
     let (counted, counts) = (counting(before), counting(after));
     for (parent, (seq, kept)) in counts {
         let known = |all: &BTreeMap<(Key, Key), u64>| all.get(&parent).copied().unwrap_or(0);
+        let is_same = counted.get(&parent).is_some_and(|(was, _)| *was == seq);
+        if is_same && known(&kill) > known(&killed) && !after.is_due(&parent.0) {
+            let id = String::from_utf8_lossy(&parent.1);
+            faults.push(Fault::new(
+                "parents",
+                format!("{id} is held, and its child has died"),
+            ));
+        }
         if counted.get(&parent) == Some(&(seq, known(&were))) && kept != known(&are) {
             let (id, dead) = (String::from_utf8_lossy(&parent.1), known(&are));
             let text = format!("{dead} dead children hold {id}, which counts {kept}");

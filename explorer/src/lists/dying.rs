@@ -123,6 +123,7 @@ pub const LISTS: &[List] = &[
             "REDRIVE q ALL",
             "RESUME q GROUP g",
             "PAUSE q GROUP g FOR 6",
+            "PAUSE q FOR 6",
             "CLOCK",
             "TIMER q",
         ],

@@ -90,7 +90,7 @@ pub const LISTS: &[List] = &[
             "NACK q @1",
             "CANCEL q a",
             "RESCHEDULE q a DELAY 2",
-            "UPDATE q a u",
+            "UPDATE q a longer",
             "REDRIVE q ALL",
             "PURGE q",
             "CLOCK",

@@ -44,6 +44,7 @@ pub const LISTS: &[List] = &[
             "NACK q @1",
             "NACK q @1 SILENT",
             "CANCEL q a",
+            "FIND q ready DO PURGE",
             "REDRIVE q ALL",
             "RESCHEDULE q b DELAY 2",
             "PURGE q",

@@ -14,6 +14,7 @@
 //!
 //! The other kind of log entry is a [`Chunk`] of a snapshot.
 
+use crate::seeded::{seeded, Bug};
 use std::borrow::Cow;
 
 use super::operation;
@@ -288,7 +289,13 @@ fn put_more(out: &mut Vec<u8>, before: &Before) {
             | flag(before.spare > 0, SPARE)
             | flag(before.without_fires, WITHOUT_FIRES),
     );
-    for number in [before.cut, before.spare] {
+    let spare = if seeded(Bug::LogForgetsSpare) {
+        1
+    } else {
+        before.spare
+    };
+    let spare = spare.min(before.spare);
+    for number in [before.cut, spare] {
         if number > 0 {
             put_number(out, number);
         }

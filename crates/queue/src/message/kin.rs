@@ -228,6 +228,7 @@ impl Delta {
         match on_dead {
             OnFail::Hold => self.kept += by,
             OnFail::Go => {}
+            OnFail::Die if crate::seeded::seeded(crate::seeded::Bug::DeathTakenBack) => {}
             OnFail::Die => self.dies |= by > 0,
         }
     }

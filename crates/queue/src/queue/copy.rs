@@ -1,5 +1,6 @@
 //! COPY of a queue to another key.
 
+use crate::seeded::{seeded, Bug};
 use hashbrown::HashSet;
 
 use crate::op::Effects;
@@ -14,7 +15,9 @@ impl Queue {
         copy.ahead = None;
         let now = copy.last;
         copy.ticket += 1;
-        copy.release_all(now);
+        if !seeded(Bug::CopyRuns) {
+            copy.release_all(now);
+        }
         copy.stay_all(now);
         copy.send_reruns(now);
         copy.consumers.forget_tokens();

@@ -15,6 +15,7 @@ use crate::message::after::Counts;
 use crate::named_limits::Limit;
 use crate::queue::rebuild::{GroupSeen, Known, ReleasedPart, SavedPosition, Whole};
 use crate::schedule::Schedule;
+use crate::seeded::{seeded, Bug};
 use crate::stats::Totals;
 use crate::Seq;
 
@@ -27,7 +28,12 @@ pub fn put_whole(out: &mut Vec<u8>, whole: &Whole) {
         put_number(out, n);
     }
     put_totals(out, &whole.totals);
-    put_optional(out, whole.paused_until);
+    put_optional(
+        out,
+        whole
+            .paused_until
+            .filter(|_| !seeded(Bug::SnapshotForgetsPause)),
+    );
     put_window(out, &whole.window);
     let counts = whole.lateness.counts();
     put_number(out, counts.len() as u64);

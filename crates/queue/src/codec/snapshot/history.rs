@@ -11,6 +11,7 @@ use crate::message::extension::Texts;
 use crate::message::rerun::Rerun;
 use crate::message::state::StoredState;
 use crate::queue::rebuild::Numbered;
+use crate::seeded::{seeded, Bug};
 use crate::{Millis, NEVER};
 
 /// Writes the history of a message, with its lease and its sets: a named batch and siblings.
@@ -146,6 +147,7 @@ fn put_texts(out: &mut Vec<u8>, told: &Texts) {
     put_optional_bytes(out, told.result.as_deref());
     let flag = |is: bool, bit: u8| if is { bit } else { 0 };
     let note = told.left.as_ref().and_then(|left| left.note());
+    let note = note.filter(|_| !seeded(Bug::SnapshotForgetsNote));
     out.push(
         told.reason.map_or(0, |reason| reason as u8)
             | flag(told.snoozed, texts::SNOOZED)

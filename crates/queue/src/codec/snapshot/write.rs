@@ -1,5 +1,6 @@
 //! Writes a snapshot: the frames of a queue, one after the other, cut into blocks.
 
+use crate::seeded::{seeded, Bug};
 use hashbrown::HashMap;
 
 use super::children::put_report;
@@ -101,6 +102,9 @@ impl<'a> Writer<'a, '_> {
         }
         let remembered: Vec<_> = self.parts.dedup().collect();
         for (id, ended_at) in remembered {
+            if seeded(Bug::SnapshotForgetsDedup) {
+                continue;
+            }
             let frame = self.blocks.begin();
             frame.push(tag::DEDUP);
             put_number(frame, ended_at);
@@ -129,6 +133,9 @@ impl<'a> Writer<'a, '_> {
             self.blocks.end(&delivery.token);
         }
         for (receipt, end) in self.parts.old_ends() {
+            if seeded(Bug::SnapshotForgetsOldEnd) {
+                continue;
+            }
             let frame = self.blocks.begin();
             frame.push(tag::OLD_END);
             put_number(frame, receipt);

@@ -7,6 +7,7 @@ use crate::op::{Done, Send};
 use crate::queue::ends::Letters;
 use crate::queue::ops::id_use::IdUse;
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::settings::OnDead;
 use crate::{GroupIx, Millis, Seq};
 
@@ -40,7 +41,9 @@ impl Queue {
         self.ids.remove(&self.store, seq);
         let has_ties = self.has_ties(seq);
         let unsettled = self.unsettled_mut();
-        unsettled.leaving.push(seq);
+        if !seeded(Bug::LetterUnowed) {
+            unsettled.leaving.push(seq);
+        }
         unsettled.is_urgent |= has_ties;
     }
 
@@ -166,8 +169,12 @@ impl Queue {
     /// next.
     fn part(&mut self, seq: Seq, now: Millis) {
         let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
-        self.part_with_rerun(seq);
-        self.unhold(seq, group);
+        if !seeded(Bug::LetterTakesRerun) {
+            self.part_with_rerun(seq);
+        }
+        if !seeded(Bug::LetterKeepsHold) {
+            self.unhold(seq, group);
+        }
         self.forget(seq);
         self.refresh(group, now, self.join(now));
     }
@@ -189,7 +196,9 @@ impl Queue {
             self.store
                 .with(seq, |message| message.stored = StoredState::Dead);
             self.ids.insert(&self.store, seq);
-            self.leave_record_of(seq, StoredState::Dead, died_at);
+            if !seeded(Bug::LetterStaysNowhere) {
+                self.leave_record_of(seq, StoredState::Dead, died_at);
+            }
         }
     }
 

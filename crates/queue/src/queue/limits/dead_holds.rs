@@ -9,6 +9,7 @@ use crate::groups::holds::Holder;
 use crate::message::id::Id;
 use crate::message::state::StoredState;
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::settings::OnDead;
 use crate::{GroupIx, Seq};
 
@@ -40,7 +41,7 @@ impl Queue {
             return;
         };
         let group = message.group;
-        if message.stored != StoredState::Dead || !group.is_some() {
+        if message.stored != StoredState::Dead || !group.is_some() || seeded(Bug::PrunedHoldStays) {
             return;
         }
         let Some(message) = self.store.get(seq) else {

@@ -9,6 +9,7 @@ use crate::message::Message;
 use crate::named_limits::{LimitRule, NamedLimits, Touched, MAX_PATTERNS};
 use crate::op::{Done, Happened};
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::{GroupIx, LimitIx, Millis, Seq, NEVER};
 
 impl Queue {
@@ -233,7 +234,9 @@ impl Queue {
             None => limit.over_at(),
         });
         if let Some(at) = limits.set_time(ix, time.filter(|at| *at != NEVER)) {
-            self.wake_by(at);
+            if !seeded(Bug::LimitWakesLate) {
+                self.wake_by(at);
+            }
         }
     }
 
@@ -295,7 +298,9 @@ impl Queue {
             return;
         };
         let touched = limits.release(limited);
-        self.open_each(touched);
+        if !seeded(Bug::LimitStaysClosed) {
+            self.open_each(touched);
+        }
     }
 
     /// Corrects the cost of the delivery of a running message, in the windows that still count it.

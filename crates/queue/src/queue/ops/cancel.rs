@@ -3,6 +3,7 @@
 use crate::message::state::{State, StoredState};
 use crate::op::{Done, Happened};
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::{Millis, Seq};
 use std::borrow::Cow;
 
@@ -33,18 +34,24 @@ impl Queue {
             }
             State::Dead => {
                 self.leave_record(seq);
-                self.unhold(seq, group);
+                if !seeded(Bug::CancelKeepsHold) {
+                    self.unhold(seq, group);
+                }
             }
             State::Delayed | State::Ready | State::Blocked | State::Retry | State::Held => {
                 self.leave_pending(seq);
-                self.bytes -= size;
+                if !seeded(Bug::CancelKeepsBytes) {
+                    self.bytes -= size;
+                }
             }
         }
         self.totals.cancellations += 1;
         self.changed();
         self.effects.happened.add(Happened::CANCELLED);
         self.end(seq, StoredState::Cancelled, now);
-        self.refresh(group, now, self.join(now));
+        if !seeded(Bug::CancelKeepsPlace) {
+            self.refresh(group, now, self.join(now));
+        }
         Some(state)
     }
 }

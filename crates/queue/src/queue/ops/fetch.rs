@@ -4,6 +4,7 @@
 //! more entry. A FETCH takes a batch from the first entry, which then goes to the
 //! end, until the FETCH is full or the line is empty.
 
+use crate::seeded::{seeded, Bug};
 use std::num::NonZeroU64;
 
 use crate::consumer::FORGET_AFTER;
@@ -214,6 +215,9 @@ impl Queue {
                 continue;
             }
             if !self.limits_let(seq, ix, round.now) {
+                if seeded(Bug::FetchDoesNotEnd) {
+                    return;
+                }
                 // The group is going to wait for that limit.
                 round.passed += 1;
                 self.effects.changed = true;

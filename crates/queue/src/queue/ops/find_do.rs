@@ -21,7 +21,6 @@ impl Queue {
                     .iter()
                     .filter_map(|seq| self.bring_up_to_date(*seq, now));
                 let doomed: Vec<Seq> = current.collect();
-                doomed.iter().for_each(|seq| self.publish_removed(*seq));
                 self.remove_each(&doomed, now)
             }
         };

@@ -3,6 +3,7 @@
 use crate::op::{Delivered, Done};
 use crate::queue::delivery::give_back::distinct;
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::{Millis, Receipt};
 
 /// From this number of remembered ends on, the ends of leases that have ended meanwhile
@@ -26,7 +27,9 @@ impl Queue {
                 continue;
             };
             self.leases.move_end(lease, until);
-            self.wake_by(until);
+            if !seeded(Bug::GraceWakesLate) {
+                self.wake_by(until);
+            }
             self.old_ends.entry(receipt).or_insert(lease.until);
             self.changed();
             shortened += 1;

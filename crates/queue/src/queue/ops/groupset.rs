@@ -2,6 +2,7 @@
 
 use crate::op::{Done, GroupChanges};
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::Millis;
 
 impl Queue {
@@ -33,7 +34,9 @@ impl Queue {
                 ext.settings = Some(settings);
             }
         }
-        self.refresh(ix, now, self.join(now));
+        if !seeded(Bug::GroupSetKeepsPlace) {
+            self.refresh(ix, now, self.join(now));
+        }
         self.changed();
         Done::Ok
     }

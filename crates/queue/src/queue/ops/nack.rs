@@ -5,6 +5,7 @@ use crate::message::state::Reason;
 use crate::op::{Done, Happened, NackKind, NackPause, Paused};
 use crate::queue::delivery::give_back::{distinct, Return};
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::transition::Kind;
 use crate::{Millis, Receipt, Seq, MAX_EXACT};
 
@@ -51,7 +52,9 @@ impl Queue {
         for seq in later {
             self.come_back_uncounted(seq, now);
         }
-        self.refresh_each(&groups, now, self.join(now));
+        if !seeded(Bug::NackKeepsPlace) {
+            self.refresh_each(&groups, now, self.join(now));
+        }
         Ok(Done::Count(nacked.len() as u64))
     }
 

@@ -2,6 +2,7 @@
 
 use crate::op::Done;
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::{GroupIx, Millis, MAX_EXACT, NEVER};
 
 impl Queue {
@@ -20,10 +21,14 @@ impl Queue {
                 if let Some(group) = self.groups.get_mut(ix) {
                     group.ext_mut().paused_until = Some(until);
                 }
-                self.refresh(ix, now, self.join(now));
+                if !seeded(Bug::PauseKeepsPlace) {
+                    self.refresh(ix, now, self.join(now));
+                }
             }
         }
-        self.wake_by(until);
+        if !seeded(Bug::PauseWakesLate) {
+            self.wake_by(until);
+        }
         self.changed();
         Done::Ok
     }

@@ -4,6 +4,7 @@ use crate::index::ready_line::Join;
 use crate::message::state::StoredState;
 use crate::op::{Done, Redrive};
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::transition::Kind;
 use crate::{Millis, Seq, NEVER};
 
@@ -72,14 +73,18 @@ impl Queue {
             (message.group, message.payload_len())
         });
         if let Some((group, size)) = changed {
-            if self.batches.is_some() {
+            if self.batches.is_some() && !seeded(Bug::RedriveLeavesBatch) {
                 self.member_redriven(seq);
             }
-            if self.siblings.is_some() {
+            if self.siblings.is_some() && !seeded(Bug::RedriveUntoldToParent) {
                 self.child_redriven(seq);
             }
-            self.bytes += size;
-            self.unhold(seq, group);
+            if !seeded(Bug::RedriveForgetsBytes) {
+                self.bytes += size;
+            }
+            if !seeded(Bug::RedriveKeepsHold) {
+                self.unhold(seq, group);
+            }
             self.note(seq, Kind::Redriven);
             self.enter_pending(seq, self.last);
             self.refresh(group, self.last, redriven);

@@ -4,6 +4,7 @@ use crate::message::history::History;
 use crate::message::state::StoredState;
 use crate::op::{Done, DueTime};
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::transition::Kind;
 use crate::Millis;
 
@@ -34,7 +35,9 @@ impl Queue {
         }
         self.note_until(seq, Kind::Rescheduled, now, due);
         self.enter_pending(seq, now);
-        self.refresh(group, now, self.join(now));
+        if !seeded(Bug::RescheduleKeepsPlace) {
+            self.refresh(group, now, self.join(now));
+        }
         self.changed();
         Done::Flag(true)
     }

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::message::Message;
 use crate::op::Done;
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::Millis;
 
 impl Queue {
@@ -24,7 +25,9 @@ impl Queue {
         };
         let before = self.store.get(seq).map_or(0, Message::payload_len);
         self.store.set_payload(seq, payload);
-        self.bytes = self.bytes - before + after;
+        if !seeded(Bug::UpdateForgetsBytes) {
+            self.bytes = self.bytes - before + after;
+        }
         self.changed();
         Ok(Done::Flag(true))
     }

@@ -7,6 +7,7 @@ use crate::message::state::{State, StoredState};
 use crate::op::{Done, Removal};
 use crate::queue::bulk::sources::Source;
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::transition::Kind;
 use crate::{Millis, Seq};
 
@@ -155,7 +156,9 @@ impl Queue {
             return false;
         };
         let (stored, group, size) = (message.stored, message.group, message.payload_len());
-        self.publish_removed(seq);
+        if !seeded(Bug::RemovalUntold) {
+            self.publish_removed(seq);
+        }
         self.note(seq, Kind::Purged);
         match stored {
             StoredState::Delayed | StoredState::Due | StoredState::Retry | StoredState::Held => {
