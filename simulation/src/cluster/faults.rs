@@ -3,7 +3,7 @@
 use super::{Cluster, VALIDATED};
 use crate::corruptor::{is_sound, try_record, try_snapshot, Fate};
 use crate::disk::{apply_entry, Disk};
-use crate::{difference, saved};
+use crate::{difference, loaded, saved};
 use dq_queue::message::state::State;
 use dq_queue::op::Send;
 use dq_queue::queue::rebuild::validate;
@@ -39,6 +39,42 @@ impl Cluster {
         self.lagging = self.replica.clone();
         self.applied = 0;
         self.lag = self.rng.usize(0..6);
+    }
+
+    /// A server loads what it has saved, as with DEBUG RELOAD. This must not change what it
+    /// has, now or later.
+    ///
+    /// # Errors
+    /// A sentence that says what has changed.
+    pub(super) fn reload(&mut self) -> Result<(), String> {
+        let (queue, what) = match self.rng.u8(0..3) {
+            0 => (&mut self.primary, "the primary reloads"),
+            1 => (&mut self.replica, "the replica reloads"),
+            _ => (&mut self.lagging, "the replica that lags behind reloads"),
+        };
+        let bytes = saved(queue);
+        *queue = loaded(&bytes, 64 * 1024)?;
+        let changed = difference(&bytes, &saved(queue));
+        // What is left of a bulk operation names places in the memory of the primary.
+        self.bulk = None;
+        self.event(what);
+        match changed {
+            None => Ok(()),
+            Some(place) => Err(format!("the queue that was reloaded differs {place}")),
+        }
+    }
+
+    /// Another server loads the whole log, as with LOADAOF. It has what the replica has.
+    ///
+    /// # Errors
+    /// A sentence that says what is different.
+    pub(super) fn replay_log(&mut self) -> Result<(), String> {
+        self.event("the log is replayed");
+        let replayed = self.disk.recover()?;
+        match difference(&saved(&replayed), &saved(&self.replica)) {
+            None => Ok(()),
+            Some(place) => Err(format!("the queue of the whole log differs {place}")),
+        }
     }
 
     /// The primary dies and loses the last entries of its log, one of them in part. The

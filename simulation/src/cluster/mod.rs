@@ -165,6 +165,8 @@ impl Cluster {
             4..24 => self.corrupt_snapshot()?,
             24..88 => self.corrupt_entry()?,
             88..104 => self.is_full = !self.is_full,
+            104..168 => self.reload()?,
+            168..170 => self.replay_log()?,
             _ => {}
         }
         match self.rng.u8(0..8) {

@@ -33,8 +33,11 @@ impl Ops<'_> {
     }
 
     pub(super) fn choices(&mut self) -> Choices {
+        let limited = self.maybe(self.profile.limits, Self::limited);
         if !self.one_in(4) {
-            return Choices::default();
+            let mut choices = Choices::default();
+            choices.change_rare(|rare| rare.limited = limited);
+            return choices;
         }
         let headers = match self.one_in(4) {
             true => vec![(self.text().as_ref().into(), self.text().as_ref().into())],
@@ -59,7 +62,7 @@ impl Ops<'_> {
                 batching: self.maybe(2, Self::batching),
                 max_timeouts: self.maybe(3, |a| a.rng.u64(0..4)),
                 errors: self.maybe(3, |a| a.rng.u8(0..4)),
-                limited: self.maybe(2, Self::limited),
+                limited,
                 kin: self.maybe(3, Self::kin),
             };
             choices.change_rare(|own| *own = rare);

@@ -109,6 +109,9 @@ impl Ops<'_> {
         if self.one_in(24) {
             return Op::Children(self.counted());
         }
+        if self.one_in(8 * self.profile.limits) {
+            return self.limit();
+        }
         match self.rng.u8(0..100) {
             0..24 => Op::Send(self.send()),
             24..50 => Op::fetch(self.fetch()),

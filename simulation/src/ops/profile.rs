@@ -16,6 +16,9 @@ pub struct Profile {
     pub size: u64,
     /// Upper bound of most times, in milliseconds.
     pub ms: Millis,
+    /// One in this number of messages names limits; one in eight times as many operations
+    /// sets one.
+    pub limits: u32,
 }
 
 impl Profile {
@@ -29,6 +32,7 @@ impl Profile {
             batch: if large { 400 } else { 5 },
             size: if large { 900 } else { rng.u64(5..80) },
             ms: *one_of(rng, &[20, 60, 60, 1000]),
+            limits: *one_of(rng, &[1, 2, 4, 16]),
         }
     }
 }
