@@ -166,6 +166,30 @@ def test_a_message_that_stays_is_listed_exactly_once(r3, key, state):
     assert old == stayed
 
 
+@pytest.mark.parametrize("reverse", [[], ["REV"]])
+@pytest.mark.parametrize("state", ["delayed", "ready", "blocked", "retry", "running"])
+def test_a_message_that_moves_within_its_state_is_listed_exactly_once(r3, key, state, reverse):
+    n = 60
+    q = populated(r3, key, n)
+
+    def move(step):
+        # Listed ones and others, to either end of the state.
+        for i in range(step % 5, n, 5):
+            id = f"{state}{i}"
+            earlier = (i + step) % 2
+            if state == "running":
+                receipt = q.row(id)["receipt"]
+                assert q.do("TOUCH", 500_000 + step if earlier else 5 * 10**6 - step, receipt) == 1
+            elif state in ("ready", "blocked"):
+                assert q.do("RESCHEDULE", id, "AT", 1 if earlier else START + 1000 - step) == 1
+            else:
+                assert q.do("RESCHEDULE", id, "DELAY", 500 + step if earlier else 10**7 - step) == 1
+
+    q.advance(2000)
+    seen = walk(q, state, move, *reverse)
+    assert sorted(seen) == sorted(f"{state}{i}" for i in range(n))
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_a_cursor_works_after_the_messages_before_it_have_left(r3, key, state):
     q = populated(r3, key, 10)

@@ -4,6 +4,7 @@ use crate::seeded::{seeded, Bug};
 use hashbrown::HashSet;
 
 use crate::op::Effects;
+use crate::queue::inspect::pages::AllPages;
 use crate::queue::Queue;
 
 impl Queue {
@@ -12,6 +13,7 @@ impl Queue {
     pub fn copy(&self) -> Queue {
         let mut copy = self.clone();
         copy.watched = HashSet::default();
+        copy.pages = AllPages::default();
         copy.ahead = None;
         let now = copy.last;
         copy.ticket += 1;

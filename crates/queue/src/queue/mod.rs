@@ -66,6 +66,7 @@ use crate::stats::{Lateness, Totals};
 use crate::{Millis, Receipt, Seq, TimeIndex, NEVER};
 use bulk::removal::garbage::Garbage;
 use ends::Unsettled;
+use inspect::pages::AllPages;
 use time::lead::Lead;
 
 /// A delay queue.
@@ -156,6 +157,8 @@ pub struct Queue {
     /// Whether the schedules that the present operation passes are left out.
     skips_fires: bool,
     effects: Effects,
+    /// The walks of clients that list messages page by page.
+    pages: AllPages,
     /// Ids whose end some client waits for.
     watched: HashSet<Box<[u8]>, NameHasher>,
     /// The clock of the queue while it is ahead of the server's.
@@ -212,6 +215,7 @@ impl Queue {
             wake: NEVER,
             skips_fires: false,
             effects: Effects::default(),
+            pages: AllPages::default(),
             watched: HashSet::default(),
             ahead: None,
             batches: None,

@@ -2,7 +2,7 @@
 
 use crate::index::ready_line::Join;
 use crate::message::after::Counts;
-use crate::message::state::Reason;
+use crate::message::state::{Reason, State};
 use crate::message::{Choices, Message};
 use crate::queue::Queue;
 use crate::transition::Kind;
@@ -62,7 +62,9 @@ impl Queue {
         let park = message.and_then(Message::choices).and_then(Choices::park);
         match park {
             Some(park) if !is_signalled => {
+                let since = message.map_or(at, Message::held_since);
                 self.changed();
+                self.pages.note(&[State::Held], (since, seq), self.last);
                 self.park(seq, park, at);
                 self.refresh(group, self.last, Join::by_time(at));
             }

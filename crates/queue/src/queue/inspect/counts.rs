@@ -74,6 +74,7 @@ impl Queue {
             + self.ready_line.memory_bytes()
             + self.expected.memory_bytes()
             + self.leases.memory_bytes()
+            + self.pages.memory_bytes()
             + self.expiring.memory_bytes()
             + self.records.memory_bytes()
             + self.consumers.memory_bytes()

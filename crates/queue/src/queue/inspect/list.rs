@@ -24,7 +24,8 @@ pub struct Listing<'a> {
 
 impl Queue {
     /// The next messages of a listing, and the cursor of the next page; `None` at
-    /// the end.
+    /// the end. A message that stays in the state meanwhile is in exactly one page, wherever
+    /// it moves.
     ///
     /// A call examines up to 10 x `count` messages, or up to 1,000 if that is more.
     /// It may therefore return fewer than `count`, or none, where a filter lets few
@@ -39,7 +40,9 @@ impl Queue {
         };
         let most = wanted.count.saturating_mul(10).max(1000);
         let range = Range::new(None, None, wanted.cursor, wanted.reverse);
-        let mut walk = self.walk(wanted.state, range, now);
+        let pages = self.pages.take(wanted.cursor, wanted.state, now);
+        let walk = self.walk(wanted.state, range, now);
+        let mut walk = walk.of_pages(pages.as_ref(), range);
         let (mut last, mut found) = (None, Vec::new());
         for (cursor, seq) in walk.by_ref().take(most) {
             last = Some(cursor);
@@ -50,7 +53,17 @@ impl Queue {
                 }
             }
         }
-        (last.filter(|_| walk.has_more()), found)
+        let next = last.filter(|_| walk.has_more());
+        drop(walk);
+        let newest = match wanted.state {
+            State::Running => self.last_receipt,
+            _ => self.next_seq,
+        };
+        let next = next.map(|mut cursor| {
+            cursor.pages = self.pages.keep(pages, wanted.state, newest, now);
+            cursor
+        });
+        (next, found)
     }
 
     fn is_wanted(&self, seq: Seq, wanted: &Listing, group: Option<GroupIx>, now: Millis) -> bool {

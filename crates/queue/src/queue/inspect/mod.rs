@@ -6,6 +6,7 @@ pub mod explain;
 mod explanation;
 pub mod find;
 pub mod list;
+pub(in crate::queue) mod pages;
 pub(in crate::queue) mod peek;
 mod peek_limits;
 pub mod view;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::iter::Peekable;
 use std::ops::Bound::Included;
 
+use super::pages::Pages;
 use crate::message::state::{State, StoredState};
 use crate::queue::Queue;
 use crate::{Millis, Seq, TimeIndex, NEVER};
@@ -14,12 +15,18 @@ use crate::{Millis, Seq, TimeIndex, NEVER};
 pub struct Cursor {
     time: Millis,
     number: u64,
+    /// The number of the walk page by page that it belongs to, 0 if to none.
+    pub(super) pages: u64,
 }
 
 impl Cursor {
     /// The cursor below all messages whose time is `time` or later.
     fn start_of(time: Millis) -> Cursor {
-        Cursor { time, number: 0 }
+        Cursor {
+            time,
+            number: 0,
+            pages: 0,
+        }
     }
 
     /// The lowest cursor above this one.
@@ -42,16 +49,22 @@ impl Cursor {
         }
         let text = std::str::from_utf8(text).ok()?;
         let (time, number) = text.split_once('-')?;
+        let (number, pages) = number.split_once('-').unwrap_or((number, "0"));
         Some(Some(Cursor {
             time: time.parse().ok()?,
             number: number.parse().ok()?,
+            pages: pages.parse().ok()?,
         }))
     }
 }
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}-{}", self.time, self.number)
+        write!(f, "{}-{}", self.time, self.number)?;
+        match self.pages {
+            0 => Ok(()),
+            pages => write!(f, "-{pages}"),
+        }
     }
 }
 
@@ -116,9 +129,27 @@ pub(in crate::queue) struct Walk<'a> {
     sources: Vec<Keys<'a>>,
     is_running: bool,
     is_reverse: bool,
+    /// The walk page by page to which this one belongs.
+    pages: Option<&'a Pages>,
+    /// The source with the places that moved messages had when that walk began.
+    of_moved: usize,
 }
 
-impl Walk<'_> {
+/// Stands for a message that has moved since, where it is now. No message has this number.
+const MOVED: Seq = 0;
+
+impl<'a> Walk<'a> {
+    /// Goes over the messages that have moved since a walk page by page began in the places
+    /// that they had then. Where they are now it gives [`MOVED`].
+    pub fn of_pages(mut self, pages: Option<&'a Pages>, range: Range) -> Walk<'a> {
+        if let Some(pages) = pages.filter(|pages| !pages.moved.is_empty()) {
+            self.pages = Some(pages);
+            self.of_moved = self.sources.len();
+            self.sources.push(keys(&pages.places, range));
+        }
+        self
+    }
+
     /// Whether there are further messages. O(1).
     pub fn has_more(&mut self) -> bool {
         self.sources.iter_mut().any(|keys| keys.peek().is_some())
@@ -138,12 +169,19 @@ impl Iterator for Walk<'_> {
                 false => heads.min()?,
             };
             let (time, number) = self.sources.get_mut(at)?.next()?;
+            let has_moved = |pages: &Pages| pages.moved.contains(&number);
             let seq = match self.is_running {
+                _ if at != self.of_moved && self.pages.is_some_and(has_moved) => Some(MOVED),
                 true => self.queue.leases.find(number).map(|lease| lease.seq),
                 false => Some(number),
             };
             if let Some(seq) = seq {
-                return Some((Cursor { time, number }, seq));
+                let cursor = Cursor {
+                    time,
+                    number,
+                    pages: 0,
+                };
+                return Some((cursor, seq));
             }
         }
     }
@@ -177,6 +215,8 @@ impl Queue {
             sources,
             is_running: state == State::Running,
             is_reverse: range.is_reverse,
+            pages: None,
+            of_moved: 0,
         }
     }
 

@@ -26,7 +26,7 @@ impl Queue {
             let Some(lease) = lease.filter(|lease| lease.until > until) else {
                 continue;
             };
-            self.leases.move_end(lease, until);
+            self.move_lease_end(lease, until);
             if !seeded(Bug::GraceWakesLate) {
                 self.wake_by(until);
             }
@@ -46,7 +46,7 @@ impl Queue {
                 continue;
             };
             if let Some(lease) = self.current(one.receipt, now) {
-                self.leases.move_end(lease, end);
+                self.move_lease_end(lease, end);
                 self.wake_by(end);
                 self.changed();
             }

@@ -1,12 +1,15 @@
 //! RESCHEDULE: another due time for a pending message.
 
 use crate::message::history::History;
-use crate::message::state::StoredState;
+use crate::message::state::{State, StoredState};
 use crate::op::{Done, DueTime};
 use crate::queue::Queue;
 use crate::seeded::{seeded, Bug};
 use crate::transition::Kind;
 use crate::Millis;
+
+/// The states that are in the order of due times.
+const WAITING: [State; 4] = [State::Delayed, State::Ready, State::Blocked, State::Retry];
 
 impl Queue {
     /// Sets the due time of a pending message. Returns whether there was such a
@@ -23,6 +26,8 @@ impl Queue {
             self.changed();
             return Done::Flag(true);
         }
+        let place = (self.store.get(seq).map_or(0, |message| message.due), seq);
+        self.pages.note(&WAITING, place, now);
         self.leave_pending(seq);
         if let Some(message) = self.store.get_mut(seq) {
             message.due = due;

@@ -1,5 +1,7 @@
 //! TOUCH: moves the ends of leases.
 
+use crate::index::leases::Lease;
+use crate::message::state::State;
 use crate::op::{Done, Happened};
 use crate::queue::delivery::give_back::distinct;
 use crate::queue::Queue;
@@ -23,7 +25,7 @@ impl Queue {
             let Some(lease) = self.current(receipt, now) else {
                 continue;
             };
-            self.leases.move_end(lease, until);
+            self.move_lease_end(lease, until);
             self.take_old_end(receipt);
             if !seeded(Bug::TouchWakesLate) {
                 self.wake_by(until);
@@ -36,6 +38,13 @@ impl Queue {
             touched += 1;
         }
         Done::Count(touched)
+    }
+
+    /// Moves the end of a lease (Unix ms). O(log n).
+    pub(in crate::queue) fn move_lease_end(&mut self, lease: Lease, until: Millis) {
+        let place = (lease.until, lease.receipt);
+        self.pages.note(&[State::Running], place, self.last);
+        self.leases.move_end(lease, until);
     }
 
     /// Sets the note of a message; an empty one removes it.

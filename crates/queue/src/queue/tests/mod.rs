@@ -20,6 +20,7 @@ mod model;
 mod named_batches;
 mod ops;
 mod order;
+mod pages;
 mod parks;
 
 mod plan;

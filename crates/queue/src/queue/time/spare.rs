@@ -3,6 +3,9 @@
 //! After the server stood still or was down, the consumers that were in time all along
 //! must get the chance to say so.
 
+use std::ops::Bound;
+
+use crate::message::state::State;
 use crate::queue::Queue;
 use crate::settings::Clock;
 use crate::Millis;
@@ -19,6 +22,12 @@ impl Queue {
     pub fn spare_leases(&mut self, to: Millis) {
         if self.clock != Clock::Server || !self.has_lease_before(to) {
             return;
+        }
+        if !self.pages.is_empty() {
+            let ends = self.leases.by_end(Bound::Unbounded);
+            for place in ends.take_while(|(end, _)| *end < to) {
+                self.pages.note(&[State::Running], place, self.last);
+            }
         }
         self.leases.end_not_before(to);
         self.wake_by(to);
