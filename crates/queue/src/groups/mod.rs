@@ -96,16 +96,21 @@ impl Groups {
         ix
     }
 
-    /// The hidden group of the messages without a group whose limits have this key, added
-    /// if there is none. O(1).
-    pub(crate) fn find_or_add_hidden(&mut self, key: &[u8]) -> GroupIx {
-        let hash = hash_name(&self.hasher, key);
+    /// The hidden group of the messages without a group whose limits have this key. O(1).
+    pub(crate) fn find_hidden(&self, key: &[u8]) -> Option<GroupIx> {
         let is = |ix: &GroupIx| {
             let group = self.get(*ix);
             group.is_some_and(|group| group.is_hidden() && &*group.name == key)
         };
-        if let Some(ix) = self.by_name.find(hash, is) {
-            return *ix;
+        let hash = hash_name(&self.hasher, key);
+        self.by_name.find(hash, is).copied()
+    }
+
+    /// The hidden group of the messages without a group whose limits have this key, added
+    /// if there is none. O(1).
+    pub(crate) fn find_or_add_hidden(&mut self, key: &[u8]) -> GroupIx {
+        if let Some(ix) = self.find_hidden(key) {
+            return ix;
         }
         let mut group = Group::new(key);
         group.ext_mut().limited = Some(Box::new(LimitedGroup {
@@ -113,6 +118,7 @@ impl Groups {
             home: None,
         }));
         let ix = GroupIx::in_slot(self.slots.add(group));
+        let hash = hash_name(&self.hasher, key);
         let hash_of = hash_of_names(&self.hasher, &self.slots);
         self.by_name.insert_unique(hash, ix, hash_of);
         ix

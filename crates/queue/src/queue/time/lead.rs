@@ -149,7 +149,9 @@ impl Queue {
             return;
         };
         let moved = moved.iter().filter_map(|ix| self.groups.get(*ix));
-        let mut moved: Vec<_> = moved.map(|group| group.name.clone()).collect();
+        let mut moved: Vec<_> = moved
+            .map(|group| (group.name.clone(), group.is_hidden()))
+            .collect();
         moved.sort_unstable();
         let before = std::mem::replace(self, rebuilt);
         self.watched = before.watched;
@@ -165,8 +167,12 @@ impl Queue {
         if priority(self.plain_position) != priority(before.plain_position) {
             self.plain_position = self.place_plain(None, now, self.join(now));
         }
-        for name in moved {
-            if let Some(ix) = self.groups.find(&name) {
+        for (name, is_hidden) in moved {
+            let found = match is_hidden {
+                true => self.groups.find_hidden(&name),
+                false => self.groups.find(&name),
+            };
+            if let Some(ix) = found {
                 // The messages that it could deliver count as of now, not as of their due times.
                 self.set_position(ix, None, Positions::new());
                 self.refresh(ix, now, self.join(now));

@@ -1,5 +1,6 @@
 //! Limits with names: DQ.LIMIT, LIMITS, COST.
 
+mod clock;
 mod random;
 
 use super::fixture::{Fixture, Got};
