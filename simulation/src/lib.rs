@@ -5,11 +5,15 @@
 //! Everything in it follows from a seed: which operations are done, when, and
 //! which faults happen. The queue and its codec are the module's own code; only
 //! the server is left out.
+//!
+//! [`neighbours::Neighbours`] are a few queues that send each other dead letters, ends of
+//! children and what follows from a job; [`town::Town`] is a server with thousands of queues.
 
 pub mod bugs;
 pub mod cluster;
 pub mod corruptor;
 pub mod disk;
+pub mod neighbours;
 pub mod ops;
 pub mod oracle;
 pub mod town;

@@ -1,11 +1,12 @@
 //! `make simulate`: runs simulated clusters, one seed after the other, until the
-//! time is up or one of them fails. After some of them it runs a server with
-//! thousands of queues.
+//! time is up or one of them fails. After some of them it runs a few queues that send
+//! each other messages, and after others a server with thousands of queues.
 //!
 //! These environment variables control it:
 //! - SIM_SECONDS is how long it runs (60).
 //! - STEPS is how many steps it runs instead.
 //! - SEED is the seed of the first cluster. By default it is the time.
+//! - NEIGHBOURS=1 runs only the queues that send each other messages.
 //! - CLOSELY=1 checks every index after each step, which finds the first step
 //!   that goes wrong.
 
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use dq_simulation::cluster::Cluster;
+use dq_simulation::neighbours::Neighbours;
 use dq_simulation::town::Town;
 use dq_simulation::trace::Tally;
 
@@ -24,6 +26,10 @@ const SHORT_LIFE: u64 = 600;
 /// The number of steps of every [`SHORT_LIVES`]th cluster.
 const LONG_LIFE: u64 = 20_000;
 const SHORT_LIVES: u64 = 32;
+/// Every so many short lives are followed by a few queues that send each other messages, for this
+/// number of steps.
+const LIVES_WITH_NEIGHBOURS: u64 = 4;
+const STEPS_OF_NEIGHBOURS: u64 = 600;
 /// Each long life is followed by a server with this number of queues, for this number of turns.
 const QUEUES: usize = 2_000;
 const TURNS: u64 = 500;
@@ -39,6 +45,7 @@ fn main() -> ExitCode {
         None => number("SIM_SECONDS").unwrap_or(60),
     };
     let closely = number("CLOSELY").is_some();
+    let only_neighbours = number("NEIGHBOURS").is_some();
     let began = Instant::now();
     let time = Duration::from_secs(seconds);
     let most = most.unwrap_or(u64::MAX);
@@ -47,6 +54,13 @@ fn main() -> ExitCode {
         if all.steps >= most || began.elapsed() >= time {
             break;
         }
+        if only_neighbours {
+            if !run_neighbours(seed) {
+                return ExitCode::FAILURE;
+            }
+            all.steps += STEPS_OF_NEIGHBOURS;
+            continue;
+        }
         let mut cluster = Cluster::new(seed, closely);
         let is_long = (seed - first).is_multiple_of(SHORT_LIVES);
         let life = if is_long { LONG_LIFE } else { SHORT_LIFE };
@@ -54,7 +68,12 @@ fn main() -> ExitCode {
         let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut cluster, left)));
         all += cluster.tally;
         let failure = match outcome {
-            Ok(Ok(())) if !is_long => continue,
+            Ok(Ok(())) if !is_long => {
+                if (seed - first).is_multiple_of(LIVES_WITH_NEIGHBOURS) && !run_neighbours(seed) {
+                    return ExitCode::FAILURE;
+                }
+                continue;
+            }
             Ok(Ok(())) => match run_town(seed) {
                 Ok(()) => continue,
                 Err(failure) => {
@@ -81,6 +100,22 @@ fn run(cluster: &mut Cluster, steps: u64) -> Result<(), String> {
         cluster.step()?;
     }
     cluster.end()
+}
+
+/// A few queues that send each other messages. Returns whether all went well.
+fn run_neighbours(seed: u64) -> bool {
+    let mut neighbours = Neighbours::new(seed);
+    let run = || (0..STEPS_OF_NEIGHBOURS).find_map(|_| neighbours.step().err());
+    let failure = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(None) => return true,
+        Ok(Some(why)) => why,
+        Err(_) => "panicked, see above".to_owned(),
+    };
+    println!("The last operations:\n{}", neighbours.trace());
+    let step = neighbours.steps;
+    println!("FAILED in step {step} of the neighbours of seed {seed}: {failure}");
+    println!("Again: make simulate SEED={seed} NEIGHBOURS=1");
+    false
 }
 
 /// Many queues on one server.

@@ -6,6 +6,7 @@ use std::thread;
 
 use dq_simulation::bugs::{self, Bug};
 use dq_simulation::cluster::Cluster;
+use dq_simulation::neighbours::{self, Neighbours};
 use dq_simulation::town::{self, Town};
 
 /// The maximum number of steps of a cluster.
@@ -104,4 +105,33 @@ fn thousands_of_queues_keep_the_rules() {
         town.compare().unwrap();
         assert!(town.delivered > 500, "{} deliveries", town.delivered);
     }
+}
+
+/// Number of steps of queues that send each other messages.
+const STEPS_OF_NEIGHBOURS: u64 = 600;
+
+#[test]
+fn every_seeded_bug_between_queues_is_found_by_the_rule_that_is_about_it() {
+    for (bug, finds) in neighbours::BUGS {
+        let found = (1..=64).find_map(|seed| {
+            let mut neighbours = Neighbours::new(seed).with_bug(*bug);
+            let broken = (0..STEPS_OF_NEIGHBOURS).find_map(|_| neighbours.step().err());
+            broken.filter(|broken| broken.contains(finds))
+        });
+        assert!(found.is_some(), "{bug:?} was not found");
+    }
+}
+
+#[test]
+fn queues_that_send_each_other_messages_equal_their_replicas() {
+    let mut sent = 0;
+    for seed in 1..=32 {
+        let mut neighbours = Neighbours::new(seed);
+        for step in 0..STEPS_OF_NEIGHBOURS {
+            let broken = neighbours.step().err();
+            assert_eq!(broken, None, "seed {seed}, step {step}");
+        }
+        sent += neighbours.sent;
+    }
+    assert!(sent > 500, "the queues have sent each other {sent} times");
 }

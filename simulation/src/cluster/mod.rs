@@ -20,6 +20,8 @@ use dq_queue::{Millis, Moment, Op, Queue, Receipt};
 
 /// When a cluster begins, in Unix milliseconds.
 const START: Millis = 1_700_000_000_000;
+/// The key of the queue.
+const KEYS: [&[u8]; 1] = [b"q"];
 /// Number of operations and events in the trace of a failure.
 const TRACED: usize = 24;
 /// Number of entries above which the log is rewritten.
@@ -84,6 +86,7 @@ impl Cluster {
             oracle: &oracle,
             now: START,
             live: 0,
+            keys: &KEYS,
         };
         let settings = Settings {
             lease: 40,
@@ -237,6 +240,7 @@ impl Cluster {
             oracle: &self.oracle,
             now,
             live: self.primary.live(),
+            keys: &KEYS,
         }
     }
 

@@ -1,6 +1,6 @@
 //! One operation: the work of a server for it, and the checks after it.
 
-use super::Cluster;
+use super::{Cluster, KEYS};
 use crate::bugs::Bug;
 use crate::oracle::{check_search, Before, Step};
 use crate::trace::Entry;
@@ -8,9 +8,6 @@ use dq_queue::codec::log_entry::LogEntry;
 use dq_queue::codec::verbatim;
 use dq_queue::op::{self, FindAct, Sent};
 use dq_queue::{Done, Millis, Moment, Op};
-
-/// The key of the queue.
-const KEY: &[u8] = b"q";
 
 impl Cluster {
     pub(super) fn perform(
@@ -93,7 +90,7 @@ impl Cluster {
             now,
             caught_up: !self.primary.has_work(now),
         });
-        self.primary.take_owed(KEY);
+        self.primary.take_owed(KEYS[0]);
         let recorded = match self.primary.take_effects().changed {
             true => {
                 let first = self.with_bug_before(first, |bug| bug.logs_before);
@@ -112,7 +109,7 @@ impl Cluster {
     /// Records due events that owe something to other keys, none of which is here. Returns the
     /// beginning of the rest of the change.
     fn settle(&mut self, moment: Moment, first: op::Before) -> Result<op::Before, String> {
-        self.primary.take_owed(KEY);
+        self.primary.take_owed(KEYS[0]);
         self.primary.take_effects();
         let first = self.with_bug_before(first, |bug| bug.logs_before);
         self.record(&LogEntry::of(moment, first, None, &Op::Tick), false)?;

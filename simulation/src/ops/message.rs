@@ -124,13 +124,10 @@ impl Ops<'_> {
         })
     }
 
-    /// The key of the queue in which all parents are.
-    pub(super) const KEY: &'static [u8] = b"q";
-
     /// PARENT, CHILDREN or both.
     fn kin(&mut self) -> Box<Kin> {
         let parent = self.maybe(2, |a| Parent {
-            key: Self::KEY.into(),
+            key: a.key().into(),
             id: a.id().as_ref().into(),
             on_dead: *one_of(a.rng, &OnFail::ALL),
         });
@@ -160,7 +157,7 @@ impl Ops<'_> {
         });
         Counted {
             of: of.collect(),
-            from: Self::KEY.into(),
+            from: self.key().into(),
         }
     }
 

@@ -39,6 +39,8 @@ pub struct Ops<'a> {
     pub now: Millis,
     /// Number of live messages in the queue.
     pub live: u64,
+    /// The keys that operations may name, that of the queue first.
+    pub keys: &'a [&'static [u8]],
 }
 
 impl Ops<'_> {
@@ -77,6 +79,14 @@ impl Ops<'_> {
 
     fn ids(&mut self) -> Vec<Cow<'static, [u8]>> {
         (0..self.rng.usize(1..4)).map(|_| self.id()).collect()
+    }
+
+    /// A key that an operation may name.
+    fn key(&mut self) -> &'static [u8] {
+        match self.keys {
+            [only] => only,
+            keys => one_of::<&'static [u8]>(self.rng, keys),
+        }
     }
 
     fn group(&mut self) -> Cow<'static, [u8]> {

@@ -19,7 +19,7 @@ pub struct Conditions {
     label: Option<Name>,
     group: Option<Name>,
     batch: Option<Name>,
-    parent: Option<Name>,
+    parent: Option<(&'static [u8], Name)>,
     header: Option<(Name, Name)>,
     error: Option<Glob>,
     payload: Option<Glob>,
@@ -38,7 +38,7 @@ impl Conditions {
             label: self.label.as_deref(),
             group: self.group.as_deref(),
             batch: self.batch.as_deref(),
-            parent: self.parent.as_deref().map(|id| (Ops::KEY, id)),
+            parent: self.parent.as_ref().map(|(key, id)| (*key, &**id)),
             header: self
                 .header
                 .as_ref()
@@ -68,7 +68,7 @@ impl Ops<'_> {
             label: self.maybe(8, Self::id),
             group: self.maybe(8, Self::group),
             batch: self.maybe(8, |a| Cow::Owned(vec![b'a' + a.rng.u8(0..4)])),
-            parent: self.maybe(8, Self::id),
+            parent: self.maybe(8, |a| (a.key(), a.id())),
             header: self.maybe(12, |a| (a.text(), a.text())),
             error: self.maybe(8, |a| {
                 Glob::new(one_of::<&[u8]>(a.rng, &[b"*", b"*e*", b"x"]))

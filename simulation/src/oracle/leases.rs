@@ -41,6 +41,14 @@ impl Leases {
         }
     }
 
+    /// Remembers a receipt that was given out.
+    pub fn note(&mut self, receipt: Receipt) {
+        self.highest = receipt;
+        self.recent.push(receipt);
+        let old = self.recent.len().saturating_sub(REMEMBERED);
+        self.recent.drain(..old);
+    }
+
     /// Leases that would end before `to` (Unix ms) end at `to`.
     pub fn spare(&mut self, to: Millis) {
         for lease in self.leases.values_mut() {
@@ -220,7 +228,6 @@ impl Leases {
         if self.leases.values().any(|lease| lease.seq == one.seq) {
             return Err(format!("{} is leased twice", one.seq));
         }
-        self.highest = one.receipt;
         let until = until(step.queue, one.seq, step.now).ok_or("a lease has no end")?;
         let lease = Lease {
             seq: one.seq,
@@ -228,9 +235,7 @@ impl Leases {
             fetch: self.fetches,
         };
         self.leases.insert(one.receipt, lease);
-        self.recent.push(one.receipt);
-        let old = self.recent.len().saturating_sub(REMEMBERED);
-        self.recent.drain(..old);
+        self.note(one.receipt);
         Ok(())
     }
 }

@@ -64,6 +64,11 @@ impl Oracle {
         self.leases.receipt(rng)
     }
 
+    /// Remembers a receipt that was given out.
+    pub fn note_receipt(&mut self, receipt: Receipt) {
+        self.leases.note(receipt);
+    }
+
     /// Begins anew with a queue that was just made or loaded: after a crash or a failover
     /// it may lack some of the last operations.
     pub fn begin(&mut self, queue: &Queue, now: Millis) {
