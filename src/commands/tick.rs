@@ -84,9 +84,11 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 /// Error: the key holds another type.
 fn tick_one(ctx: &mut Context, key: Name<'_>, left: &mut u64) -> Result<Ticked, Failure> {
     let began = ctx.begin_to_collect();
-    let mut ticked = Ticked::default();
+    let (mut ticked, mut last) = (Ticked::default(), None);
     let result = loop {
         match tick_up_to_owed(ctx, key, left, &mut ticked) {
+            // Something is owed twice without a step between.
+            Ok(true) if last.replace(*left) == Some(*left) => break Ok(ticked),
             Ok(true) => {}
             Ok(false) => break Ok(ticked),
             Err(error) => break Err(error),

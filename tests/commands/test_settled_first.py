@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.harness.aof import commands
 from tests.harness.replies import as_map
 from tests.harness.server import wait_for
 
@@ -110,3 +111,23 @@ def test_the_death_of_a_child_is_counted_before_it_is_replaced(r, key):
         at_the_end_of_a_lease(r, [(*child, "REPLACE")])
         assert when_it_has_ended(r, children) == 1
         assert r.execute_command("DQ.LEN", parents, "dead") == 1, "the parent waits for a dead child"
+
+
+def test_a_log_entry_that_leaves_a_dead_letter_is_settled_by_the_next_command(make_server):
+    """As a log that was made by hand, or by another program, can leave it."""
+    server = make_server(appendonly="yes", appendfsync="always")
+    r = server.client()
+    r.execute_command("DQ.CREATE", "q", "RETRIES", 0)
+    r.execute_command("DQ.SEND", "q", "v1", "ID", "a")
+    [[_, receipt, *_]] = r.execute_command("DQ.FETCH", "q")
+    r.restore("with", 0, r.dump("q"))
+    r.execute_command("DQ.ALTER", "with", "DEADTO", "dead")
+    r.execute_command("DQ.NACK", "q", receipt, "FATAL")
+    *_, (name, _, entry) = commands(server)
+    assert name == b"DQ.OP"
+    pipeline = r.pipeline(transaction=False)
+    pipeline.execute_command("DQ.OP", "with", entry)
+    pipeline.execute_command("DQ.SEND", "with", "v2", "ID", "b")
+    assert pipeline.execute() == [b"OK", b"b"]
+    assert [r.execute_command("DQ.LEN", q, "dead") for q in ("with", "dead")] == [0, 0]
+    assert r.execute_command("DQ.LEN", "dead", "ready") == 1

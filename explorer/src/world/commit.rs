@@ -80,6 +80,9 @@ impl World {
         let effects = place.queue.take_effects();
         outbox.owed = outbox.owed.take().or(place.queue.take_owed(key));
         if let Some(told) = effects.told {
+            let stuck = told.stuck.into_iter();
+            step.faults
+                .extend(stuck.map(|what| format!("{what} made no progress")));
             outbox.transitions.extend(told.transitions);
             self.ended(key, told.endings, step);
         }

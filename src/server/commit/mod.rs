@@ -14,11 +14,12 @@ mod run;
 use std::cell::RefCell;
 use std::ffi::CStr;
 
-use crate::redis::{Context, KeyWrite, Name, Value, WrongType};
+use crate::redis::{faults, Context, KeyWrite, Name, Value, WrongType};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::keyspace::settle;
 use dq_queue::op::{Effects, Ending, Happened, Told};
 use dq_queue::queue::ends::Owed;
+use dq_queue::quote::quote;
 use dq_queue::settings::{Changes, Clock, Settings};
 use dq_queue::{Moment, Op, Queue, NEVER};
 
@@ -109,19 +110,32 @@ pub fn change_up_to_date<R>(
 ) -> Result<R, WrongType> {
     let mut settled = Vec::new();
     let (mut steps, mut collects) = (0, false);
+    // How many steps there were when the queue owed something. If it does again without any more,
+    // it cannot be settled, and refuses the operation.
+    let mut owes = None;
     let mut apply = Some(apply);
     loop {
         let (result, mut aftermath) = change_silently(ctx, key, |slot| {
             let moment = server(slot);
             let begun = slot.split().1.map(|queue| begin(queue, moment, steps));
             match slot.split() {
-                (ctx, Some(queue)) if queue.owes() => {
+                (ctx, Some(queue)) if queue.owes() && owes != Some(steps) => {
+                    owes = Some(steps);
                     collects |= ctx.begin_to_collect();
                     steps += begun.map_or(0, |begun| begun.before.steps);
-                    settle_begun(slot, begun);
+                    // A Tick is never refused. It takes what is owed, also where no event was due:
+                    // a queue can come with it.
+                    if let Some(begun) = begun {
+                        let _ = slot.apply(begun, &Op::Tick, |_, _, _| ());
+                    }
                     None
                 }
-                _ => apply.take().map(|apply| apply(slot, begun)),
+                (_, queue) => {
+                    if let Some(queue) = queue.filter(|queue| queue.owes()) {
+                        queue.note_stuck("what follows from the end of a message");
+                    }
+                    apply.take().map(|apply| apply(slot, begun))
+                }
             }
         })?;
         aftermath.tell(ctx);
@@ -214,6 +228,10 @@ impl Slot<'_> {
             true => None,
             false => queue.take_owed(key.bytes()),
         };
+        if let Some(what) = told.as_ref().and_then(|told| told.stuck) {
+            let key = quote(key.bytes());
+            faults::internal_error(&format!("{what} made no progress in the queue {key}"));
+        }
         if told.is_some() || owed.is_some() {
             let rest = self.rest.get_or_insert_default();
             rest.add(queue, told.map(|told| *told), owed);

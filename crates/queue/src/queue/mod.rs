@@ -7,7 +7,7 @@
 //! finds one.
 //! `delivery/` tells what the queue can give and in which order, and brings running
 //! messages back. `limits/` keeps groups from giving after failures. `batches/` counts the messages of named
-//! batches, `detached.rs` cuts ties to other keys, and `held/` has the messages that wait for a batch, for children or for a signal. `bulk/` divides an
+//! batches, `detached.rs` cuts ties to other keys, `stuck.rs` ends loops that make no progress, and `held/` has the messages that wait for a batch, for children or for a signal. `bulk/` divides an
 //! operation on many messages into slices. `inspect/` only reads. `rebuild/` takes a
 //! queue apart for a snapshot and builds it from one, checked.
 
@@ -26,6 +26,7 @@ mod ops;
 pub mod rebuild;
 #[cfg(any(test, feature = "validate"))]
 mod shape;
+mod stuck;
 #[cfg(test)]
 mod tests;
 mod time;

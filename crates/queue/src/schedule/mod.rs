@@ -176,6 +176,11 @@ impl Schedules {
         Some((at, self.names.get(&number)?))
     }
 
+    /// The time and the number of the schedule that fires next.
+    pub fn first_by_time(&self) -> Option<(Millis, u64)> {
+        self.by_time.first().map(|(key, ())| key)
+    }
+
     /// Changes the schedule with this name and updates the order of fire times. Does
     /// nothing if there is none. O(log n).
     pub fn change(&mut self, name: &[u8], change: impl FnOnce(&mut Schedule)) {

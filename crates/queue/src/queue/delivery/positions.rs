@@ -14,6 +14,7 @@ use crate::index::ready_line::{Join, Position, Positions};
 use crate::message::state::StoredState;
 use crate::op::Happened;
 use crate::queue::ops::round::MOST_PASSED;
+use crate::queue::stuck::Last;
 use crate::queue::Queue;
 use crate::settings::OnRetry;
 use crate::{GroupIx, Millis, NEVER};
@@ -109,6 +110,10 @@ impl Queue {
                 seq: head.seq(),
                 group: ix,
             };
+            // Only a message of a more urgent priority overtakes.
+            if current.is_some_and(|current: Position| next.priority >= current.priority) {
+                break;
+            }
             positions.push(next);
             current = Some(next);
         }
@@ -360,8 +365,11 @@ impl Queue {
     /// If groups wait for limits with names, it is possible that none of very many groups
     /// gets into the ready line. Then the timer goes on with them.
     pub(in crate::queue) fn admit_first(&mut self, now: Millis, no_ack: bool) {
-        let mut admitted = 0;
+        let (mut admitted, mut last) = (0, Last::none());
         while let Some(key) = self.expected.first(now) {
+            if last.is_again(key) {
+                return self.note_stuck("a group that is to join the ready line");
+            }
             if admitted == MOST_PASSED && self.limits.is_some() {
                 return;
             }

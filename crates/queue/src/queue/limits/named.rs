@@ -269,9 +269,9 @@ impl Queue {
             let Some(limits) = self.limits.as_mut() else {
                 return;
             };
-            if let Some(again) = limits.time_of(ix).filter(|again| *again <= at) {
-                debug_assert!(false, "a limit is due twice at {again}");
+            if limits.time_of(ix).is_some_and(|again| again <= at) {
                 limits.set_time(ix, Some(at.saturating_add(1)));
+                self.note_stuck("a limit that is due twice at one time");
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::message::state::StoredState;
 use crate::op::Done;
+use crate::queue::stuck::Last;
 use crate::queue::Queue;
 use crate::settings::{Changes, OnDead};
 use crate::{GroupIx, Millis, Seq};
@@ -57,12 +58,16 @@ impl Queue {
     /// Moves messages that have expired by `now` to dead, as of `at`, or as of
     /// their own expiry if `at` is `None`.
     fn expire_until(&mut self, now: Millis, at: Option<Millis>) {
+        let mut last = Last::none();
         loop {
-            let Some(((expiry, _), ())) = self.expiring.first() else {
+            let Some(((expiry, seq), ())) = self.expiring.first() else {
                 return;
             };
             if expiry > now {
                 return;
+            }
+            if last.is_again(seq) {
+                return self.note_stuck("a message that has expired");
             }
             let by = at.map(|at| self.join(at));
             self.expire_next(at.unwrap_or(expiry), by);

@@ -18,6 +18,7 @@ use crate::message::Message;
 use crate::op::{Delivered, Done, Fetch, Gone, Happened};
 use crate::queue::moves::IndexKeys;
 use crate::queue::ops::round::{Round, MOST_PASSED};
+use crate::queue::stuck::Last;
 use crate::queue::Queue;
 use crate::{ConsumerIx, GroupIx, Millis, Receipt, Seq, MAX_EXACT};
 
@@ -75,11 +76,16 @@ impl Queue {
             Some(name) => {
                 if let Some(ix) = self.groups.find(name) {
                     self.admit(ix, now);
+                    let mut last = Last::none();
                     while round.goes_on()
                         && round.given.is_empty()
                         && self.can_group_give(ix, now)
                         && self.lets_out(ix, fetch.no_ack, now)
                     {
+                        if last.is_again(round.done()) {
+                            self.note_stuck("a FETCH of a group");
+                            break;
+                        }
                         self.give_of_group(ix, fetch.count, &mut round);
                     }
                 }
@@ -120,7 +126,9 @@ impl Queue {
     /// Takes a batch from the first entry of the ready line, again and again, until
     /// the FETCH is full or the line is empty.
     fn go_round(&mut self, round: &mut Round) {
+        let mut idle = Last::none();
         while round.goes_on() {
+            let done = round.done();
             let no_ack = round.fetch.no_ack;
             self.admit_first(round.now, no_ack);
             let head = self.waiting.plain.head(round.now);
@@ -130,15 +138,26 @@ impl Queue {
                 (Position::of_plain(head, self.plain_position, join), head.2)
             });
             let group = self.first_in_line(no_ack, round.now);
-            match (plain, group) {
+            let from_group = match (plain, group) {
                 (Some((plain, _)), Some(group)) if self.goes_before_plain(group, plain) => {
-                    self.give_of_group(group.group, round.fetch.per_group, round);
+                    Some(group)
                 }
-                (Some((plain, first)), _) => self.give_plain(plain, first, round),
-                (None, Some(group)) => {
-                    self.give_of_group(group.group, round.fetch.per_group, round);
+                (Some((plain, first)), _) => {
+                    self.give_plain(plain, first, round);
+                    None
                 }
+                (None, Some(group)) => Some(group),
                 (None, None) => return,
+            };
+            if let Some(group) = from_group {
+                self.give_of_group(group.group, round.fetch.per_group, round);
+            }
+            if done == round.done() && idle.is_again((from_group, plain)) {
+                self.note_stuck("a FETCH");
+                match from_group {
+                    Some(group) => self.line_remove(&group),
+                    None => return,
+                }
             }
         }
     }
@@ -177,7 +196,9 @@ impl Queue {
             if !round.takes(|| self.payload_len(seq)) {
                 break;
             }
-            self.deliver(seq, round);
+            if !self.deliver(seq, round) {
+                break;
+            }
         }
         if round.given.len() == before {
             // No message was delivered, so the ungrouped messages keep their turn.
@@ -226,7 +247,9 @@ impl Queue {
             if !round.takes(|| self.payload_len(seq)) {
                 break;
             }
-            self.deliver(seq, round);
+            if !self.deliver(seq, round) {
+                break;
+            }
             let settings = self.groups.get_mut(ix).and_then(Group::ext_if_any);
             let settings = settings.and_then(|ext| ext.settings.as_mut());
             if let Some(settings) = settings {
@@ -280,14 +303,14 @@ impl Queue {
     }
 
     /// Delivers one message. The caller updates the position of its group or of the
-    /// ungrouped messages.
-    fn deliver(&mut self, seq: Seq, round: &mut Round) {
+    /// ungrouped messages. Returns whether there is such a message.
+    fn deliver(&mut self, seq: Seq, round: &mut Round) -> bool {
         let now = round.now;
         let leased = !round.fetch.no_ack;
         let receipt = if leased { round.next_receipt } else { 0 };
         let settings = &self.settings;
         let Some(message) = self.store.get_mut(seq) else {
-            return;
+            return false;
         };
         let keys = IndexKeys::of(seq, message, settings.ttl);
         let late = now.saturating_sub(message.due);
@@ -356,6 +379,7 @@ impl Queue {
             gone,
         };
         round.give(delivered, size);
+        true
     }
 
     /// Finishes a message that was delivered with NOACK. Returns the message itself

@@ -3,6 +3,7 @@
 use crate::index::ready_line::Join;
 use crate::message::state::StoredState;
 use crate::op::{Done, Redrive};
+use crate::queue::stuck::Last;
 use crate::queue::Queue;
 use crate::seeded::{seeded, Bug};
 use crate::transition::Kind;
@@ -26,11 +27,15 @@ impl Queue {
                 count
             }
             Redrive::Oldest(most) => {
-                let mut count = 0;
+                let (mut count, mut last) = (0, Last::none());
                 while count < *most {
                     let Some((_, seq)) = self.records.oldest_dead() else {
                         break;
                     };
+                    if last.is_again(seq) {
+                        self.note_stuck("a dead message that is to be redriven");
+                        break;
+                    }
                     self.redrive_one(seq, join);
                     count += 1;
                 }

@@ -31,4 +31,5 @@ mod reruns;
 mod retention;
 mod schedules;
 mod slices;
+mod stuck;
 mod timeouts;

@@ -10,6 +10,7 @@ pub(in crate::queue) mod promote;
 mod spare;
 mod step;
 
+use super::stuck::{StuckEvents, AGAIN_AFTER};
 use super::Queue;
 use crate::error::Error;
 use crate::message::state::StoredState;
@@ -21,7 +22,7 @@ use crate::{Millis, Seq, IS_SMALL, NEVER};
 /// The kinds of events, in the order in which they are processed within one
 /// millisecond. The order is part of the replicated behaviour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+pub(super) enum Event {
     LeaseEnd,
     Expiry,
     ParkEnd,
@@ -69,6 +70,8 @@ pub struct Progress {
     pub ticked: Ticked,
     /// Whether no event is left that is due at that time.
     pub caught_up: bool,
+    /// The kinds of events that made no progress. They were left out from then on.
+    stuck: StuckEvents,
 }
 
 impl Queue {
@@ -167,7 +170,7 @@ impl Queue {
             Fires::Wait => self.schedules.next_fire().map_or(NEVER, |(at, _)| at),
         };
         while self.wake <= now {
-            let Some((at, event)) = self.next_event(fires) else {
+            let Some((at, event)) = self.next_event(fires, progress.stuck) else {
                 self.wake = waits;
                 break;
             };
@@ -197,6 +200,9 @@ impl Queue {
                 return progress;
             }
         }
+        if !progress.stuck.is_empty() {
+            self.wake = self.wake.min(now.saturating_add(AGAIN_AFTER));
+        }
         progress.caught_up = true;
         progress
     }
@@ -210,7 +216,7 @@ impl Queue {
     /// promotions, because they change the messages that consumers can get. Returns
     /// whether the call may go on with other events.
     fn run_ahead(&mut self, now: Millis, most: u64, fires: Fires, progress: &mut Progress) -> bool {
-        while progress.steps < most {
+        while progress.steps < most && progress.stuck.is_empty() {
             let lease = self.leases.first_end().map(|(at, _)| (at, Event::LeaseEnd));
             let expiry = self.expiring.first();
             let expiry = expiry.map(|((at, _), ())| (at, Event::Expiry));
@@ -239,7 +245,7 @@ impl Queue {
     #[cold]
     pub(super) fn catch_up_with(&mut self, now: Millis) {
         let mut progress = Progress::default();
-        while progress.steps < MOST_ENDED {
+        while progress.steps < MOST_ENDED && progress.stuck.is_empty() {
             let lease = self.leases.first_end().map(|(at, _)| (at, Event::LeaseEnd));
             let park = self.held.first_end().map(|(at, _)| (at, Event::ParkEnd));
             let next = lease.into_iter().chain(park).min();
@@ -254,7 +260,7 @@ impl Queue {
             self.step(at, event, MOST_ENDED, &mut progress);
         }
         while let Some((at, _)) = self.next_limit_time().filter(|(at, _)| *at <= now) {
-            if progress.steps == MOST_ENDED {
+            if progress.steps == MOST_ENDED || !progress.stuck.is_empty() {
                 break;
             }
             self.last = self.last.max(at);
@@ -285,8 +291,8 @@ impl Queue {
         }
     }
 
-    /// The next event and its time.
-    fn next_event(&self, fires: Fires) -> Option<(Millis, Event)> {
+    /// The next event and its time, without kinds that are stuck.
+    fn next_event(&self, fires: Fires, stuck: StuckEvents) -> Option<(Millis, Event)> {
         let age = |oldest: Option<(Millis, Seq)>, keep: Millis| {
             oldest
                 .filter(|_| keep > 0)
@@ -324,6 +330,7 @@ impl Queue {
         candidates
             .into_iter()
             .filter_map(|(at, event)| Some((at?, event)))
+            .filter(|(_, event)| !stuck.has(*event))
             .min()
     }
 }

@@ -3,11 +3,12 @@
 use super::{Event, Progress};
 use crate::index::ready_line::Join;
 use crate::message::state::{Reason, StoredState};
+use crate::queue::stuck::Last;
 use crate::queue::Queue;
 use crate::{GroupIx, Millis};
 
 impl Queue {
-    /// Runs one event. Returns whether it released messages that were held.
+    /// Runs one event. One that made no progress does not count as a step. Returns whether it released messages that were held.
     pub(super) fn step(
         &mut self,
         at: Millis,
@@ -18,6 +19,7 @@ impl Queue {
         progress.steps += 1;
         self.effects.changed = true;
         self.effects.visible = true;
+        let first = self.first_of(event);
         let ticked = &mut progress.ticked;
         let join = Join::by_time(at);
         match event {
@@ -50,8 +52,11 @@ impl Queue {
             // All wakes of one moment are one step, because their order would
             // depend on where groups are in memory.
             Event::GroupWake => {
-                let mut awake = Vec::new();
+                let (mut awake, mut last) = (Vec::new(), Last::none());
                 while let Some((_, ix)) = self.groups.next_wake().filter(|(due, _)| *due <= at) {
+                    if last.is_again(ix) {
+                        break;
+                    }
                     self.groups.wake_at(ix, None);
                     awake.push(ix);
                 }
@@ -104,6 +109,11 @@ impl Queue {
         let released = self.settle(at);
         progress.ticked.expired += self.totals.expired - expired;
         self.ticket = ticket;
+        if first.is_some() && first == self.first_of(event) {
+            progress.steps = progress.steps.saturating_sub(1);
+            progress.stuck.add(event);
+            self.note_stuck("an event of time");
+        }
         released
     }
 
@@ -124,9 +134,9 @@ impl Queue {
     /// Adds the groups that can deliver since `at` to the ready line, until the step
     /// budget is used up.
     fn admit_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
-        let mut first = true;
+        let (mut first, mut last) = (true, Last::none());
         while let Some(key) = self.expected.next().filter(|key| key.join.time <= at) {
-            if !first && progress.steps >= most {
+            if last.is_again(key) || !first && progress.steps >= most {
                 return;
             }
             if !first {
