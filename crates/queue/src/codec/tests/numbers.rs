@@ -45,12 +45,15 @@ fn forged(bytes: &[u8], at: usize, n: u64, both: bool) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// All forms of bytes that differ from them in one number or in two in a row.
+/// All forms of bytes that differ from them in one number, or in two in a row that are the greatest.
 fn all_forged(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     let places = (0..bytes.len()).flat_map(|at| FORGED.map(|n| (at, n)));
-    places
-        .flat_map(|(at, n)| [false, true].map(|both| forged(bytes, at, n, both)))
-        .flatten()
+    places.flat_map(|(at, n)| {
+        let both = (n == u64::MAX).then(|| forged(bytes, at, n, true));
+        [forged(bytes, at, n, false), both.flatten()]
+            .into_iter()
+            .flatten()
+    })
 }
 
 fn saved(queue: &Queue) -> Vec<u8> {
@@ -176,6 +179,10 @@ fn no_number_of_a_log_entry_makes_a_queue_endless() {
         }
         for number in 0..entries.len() {
             for forged in all_forged(entries[number]) {
+                // What is refused leaves the queue as if the entry were missing.
+                if LogEntry::decode(&forged).is_err() && Chunk::of(&forged).is_err() {
+                    continue;
+                }
                 let mut entries = entries.clone();
                 entries[number] = &forged;
                 check(replay(&entries), &forged);
