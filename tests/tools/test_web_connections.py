@@ -68,4 +68,4 @@ def test_a_connection_is_kept_for_the_next_request(start, connect):
 
 
 def test_a_form_of_a_stranger_is_small(web):
-    assert web.ask("login", {"user": "x" * 5000}).status == 413
+    assert web.ask("login", {"user": "x" * 9000}).status == 413

@@ -28,8 +28,8 @@ const AT_ONCE: usize = 8;
 /// Maximum size of a form: a test message with its payload.
 const FORM: usize = 2 << 20;
 
-/// Maximum size of the form of name and password, which visitors send before they are
-/// known. It has room for the longest ones with every byte as `%xx`.
+/// Maximum size of the form of name, password and page to go to, which visitors send before
+/// they are known. It has room for the longest ones with every byte as `%xx`.
 const SIGN_IN: usize = 8192;
 
 /// Maximum size of the address that is kept while a visitor signs in.
