@@ -258,14 +258,6 @@ def test_ids_that_were_made_are_found(r, key, dest):
     assert all(Queue(r, k).state(i) == "ready" for i, k in zip(ids, [dest, key] * 3))
 
 
-def test_it_survives_a_reload(r, key, dest):
-    q, receipt = running(r, key, "RETAIN", 5000)
-    q.do("ACKSEND", receipt, "RESULT", "r", "NEXT", dest, "p", "NEXT", key, "p", "GROUP", "g")
-    before = [digest(r, k) for k in (key, dest)]
-    r.execute_command("DEBUG", "RELOAD")
-    assert [digest(r, k) for k in (key, dest)] == before
-
-
 def test_verb_calls_are_counted(r, key, dest):
     q, receipt = running(r, key)
     before = as_map(r.info("dq")).get("dq_calls_acksend", 0)

@@ -260,20 +260,6 @@ def test_a_copy_has_the_batches_and_runs_nothing(q, r, key):
     r.delete(copy)
 
 
-def test_batches_survive_a_reload(q, r, key):
-    for kind in ("HOLD", "GO", "DIE"):
-        q.add(kind, "AFTER", "b", "ONFAIL", kind, "BATCH", kind)
-    q.receipts()
-    before, seen = digest(r, key), batches(q)
-    r.execute_command("DEBUG", "RELOAD")
-    assert (digest(r, key), batches(q)) == (before, seen)
-    dump = r.dump(key)
-    r.restore(key, 0, dump, replace=True)
-    assert (digest(r, key), batches(q)) == (before, seen)
-    q.do("CANCEL", "a", "c")
-    assert q.drain("COUNT", 9) == ["HOLD", "GO", "DIE"]
-
-
 @pytest.mark.parametrize("way", ["transaction", "script"])
 def test_in_a_transaction_and_a_script_it_is_released_at_once(q, r, key, way):
     q.add("held", "AFTER", "b")

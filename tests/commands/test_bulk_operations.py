@@ -279,15 +279,6 @@ def test_a_killed_client_leaves_the_queue_consistent(server, r, key):
     assert_same_digest(r, key, key + b":twin")
 
 
-def test_replicas_have_the_same_queue_after_a_large_purge(replica_pair, key):
-    q, _ = running(replica_pair.primary.client(), key)
-    assert q.do("PURGE", "GROUP", "g") == MANY + 2
-    replica_pair.assert_same(key)
-    q = blocked_groups(replica_pair.primary.client(), key + b":held")
-    assert q.do("PURGE", "STATE", "dead") == MANY
-    replica_pair.assert_same(key + b":held")
-
-
 @pytest.mark.parametrize("state", ["delayed", "ready", "retry", "dead"])
 def test_replicas_have_the_same_queue_after_a_large_purge_of_a_state(replica_pair, key, state):
     q = Scene(replica_pair.primary.client(), key, "ONDEAD", "BLOCK", "LEASE", 10**9)
@@ -319,15 +310,6 @@ def test_an_unblocked_redrive_leaves_the_rest_dead(server, r, key):
     assert f"PARTIAL {MANY - dead} " in str(error.value)
     assert q.counts() == {s: n for s, n in (("ready", MANY - dead), ("dead", dead)) if n}
     assert q.do("REDRIVE", "ALL") == dead
-
-
-def test_a_large_purge_survives_a_crash(make_server, key):
-    server = make_server(appendonly="yes", appendfsync="always")
-    q, _ = running(server.client(), key)
-    assert q.do("PURGE", "GROUP", "g", "STATE", "running") == MANY
-    before = q.digest()
-    server.restart(crash=True)
-    assert Scene.over(server.client(), key).digest() == before
 
 
 def test_purge_of_ready_messages_includes_all_that_are_due(r3, key):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.harness.replies import Manual, Queue
+from tests.harness.replies import Manual
 from tests.harness.wire import Error
 
 CLOSED = "QUEUECLOSED the queue takes no new messages (SENDS OFF)"
@@ -79,29 +79,3 @@ def test_firings_are_skipped_and_counted(server, r, key):
     assert (q.len(), skipped() - before) == (0, 3)
     q.do("ALTER", "SENDS", "ON")
     assert q.advance(50)["fired"] == 1
-
-
-def test_a_closed_queue_stays_closed_in_copies_and_after_a_restart(make_server, key):
-    server = make_server(appendonly="yes")
-    r = server.client()
-    q = Queue(r, key)
-    q.do("CREATE", "SENDS", "OFF")
-    r.execute_command("DEBUG", "RELOAD")
-    assert q.fails("SEND", "x") == CLOSED
-    r.restore(key + b":restored", 0, r.dump(key))
-    assert Queue(r, key + b":restored").fails("SEND", "x") == CLOSED
-    r.execute_command("COPY", key, key + b":copy")
-    assert Queue(r, key + b":copy").fails("SEND", "x") == CLOSED
-    r.execute_command("DEBUG", "LOADAOF")
-    assert q.fails("SEND", "x") == CLOSED
-
-
-def test_a_replica_that_takes_over_has_the_queue_closed(replica_pair, key):
-    q = Queue(replica_pair.primary.client(), key)
-    q.send("x", "ID", "a")
-    q.do("ALTER", "SENDS", "OFF")
-    replica_pair.assert_same(key)
-    replica_pair.promote()
-    there = Queue(replica_pair.replica.client(), key)
-    assert there.info()["sends"] == b"OFF"
-    assert there.fails("SEND", "y") == CLOSED

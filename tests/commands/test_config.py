@@ -167,7 +167,7 @@ def backoff_of(q):
 
 
 def test_a_queue_that_says_nothing_of_backoff_has_the_setting(make_server):
-    server = make_server(appendonly="yes", appendfsync="always", **{"dq.backoff": None})
+    server = make_server(appendonly="yes", **{"dq.backoff": None})
     client = server.client()
     usual = ("EXP 1000", 3_600_000, 20)
     sent, made = Queue(client, "sent"), Queue(client, "made")

@@ -118,21 +118,6 @@ def test_cancel_and_purge_lower_running(r, key):
     assert q.consumers()["alice"]["running"] == 0
 
 
-def test_consumers_survive_reload_and_copy(r, key):
-    q = Scene(r, key)
-    for id in "ab":
-        q.add(id)
-    q.ack(q.one("CONSUMER", "alice").receipt)
-    q.one("CONSUMER", "bob")
-    before = q.consumers()
-    r.execute_command("DEBUG", "RELOAD")
-    assert q.consumers() == before
-    r.execute_command("COPY", key, key + b":copy")
-    copy = Scene.over(r, key + b":copy").consumers()
-    assert copy["alice"] == before["alice"]
-    assert copy["bob"]["running"] == 0
-
-
 def test_a_blocked_consumer_is_counted_when_it_is_served(server, r3, key):
     q = Scene(r3, key)
     wire = server.wire()

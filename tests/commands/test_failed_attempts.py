@@ -124,44 +124,6 @@ def test_a_lease_that_was_lost_with_its_connection_is_a_timeout(make_server):
     assert at >= q.get("m")["started-at"]
 
 
-def test_it_survives_a_restart_and_a_dump(make_server):
-    server = make_server(appendonly="yes")
-    q = Manual(server.client(), "q", "LEASE", 1000, "RETRIES", -1, "BACKOFF", "FIXED", 0, "ERRORS", 3)
-    for id in ("m", "own"):
-        q.send("x", "ID", id, *(["ERRORS", 1] if id == "own" else []))
-    for text in ("one", b"\xff\x00"):
-        for m in q.fetch("COUNT", 2, "CONSUMER", "ann"):
-            q.nack(m.receipt, "ERROR", text)
-    kept = [[1, 0, b"ann", b"one"], [2, 0, b"ann", b"\xff\x00"]]
-    for crash in (True, False):
-        server.restart(crash=crash)
-        q = Queue(server.client(), "q")
-        assert q.info()["errors"] == 3
-        assert (errors(q), errors(q, "own")) == (kept, kept[1:])
-        q.client.bgrewriteaof()
-        wait_for(lambda: not q.client.info("persistence")["aof_rewrite_in_progress"], 20, "the log to be rewritten")
-    digest = q.digest()
-    q.client.restore("copy", 0, q.client.dump("q"))
-    copy = Queue(q.client, "copy")
-    assert copy.digest() == digest
-    assert (errors(copy), errors(copy, "own")) == (kept, kept[1:])
-    # The numbers of the failed attempts continue.
-    for queue in (q, copy):
-        for m in queue.fetch("COUNT", 2):
-            queue.nack(m.receipt)
-        assert errors(queue, "own") == [[3, 0, None, b""]]
-
-
-def test_a_replica_has_the_same(replica_pair, key):
-    q = Manual(replica_pair.primary.client(), key, "LEASE", 10, "RETRIES", -1, "BACKOFF", "FIXED", 0, "ERRORS", 2)
-    q.send("x", "ID", "m")
-    fail(q, "ann", "ERROR", "no luck")
-    q.one("CONSUMER", "ben")
-    q.advance(10)
-    replica_pair.assert_same(key)
-    assert errors(Queue(replica_pair.replica.client(), key)) == [[1, 0, b"ann", b"no luck"], [2, 10, b"ben", b"timeout"]]
-
-
 def test_they_count_in_memory_usage_and_only_where_they_are(r, key):
     q = Manual(r, key, "RETRIES", -1, "BACKOFF", "FIXED", 0)
     q.send("x", "ID", "m")

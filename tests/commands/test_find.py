@@ -322,21 +322,6 @@ def test_a_find_that_changes_nothing_does_not_touch_a_watched_key(r, key):
     assert pipe.execute() == [True]
 
 
-def test_what_do_did_is_the_same_after_a_reload_and_in_the_log(make_server):
-    server = make_server(appendonly="yes", aof_use_rdb_preamble="no")
-    r = server.client()
-    q = populated(r, "q", 8)
-    for act in ("CANCEL", "PURGE"):
-        for state in STATES:
-            done(q, state, act, "ID", f"{state}[{'0-2' if act == 'CANCEL' else '3-5'}]", "COUNT", 3)
-    done(q, "dead", "REDRIVE", "ID", "dead7")
-    digest = r.execute_command("DEBUG", "DIGEST-VALUE", "q")
-    r.execute_command("DEBUG", "RELOAD")
-    assert r.execute_command("DEBUG", "DIGEST-VALUE", "q") == digest
-    r.execute_command("DEBUG", "LOADAOF")
-    assert r.execute_command("DEBUG", "DIGEST-VALUE", "q") == digest
-
-
 def test_a_replica_repeats_what_do_did_and_refuses_find_itself(replica_pair):
     primary, replica = replica_pair.primary, replica_pair.replica
     r = primary.client()

@@ -90,21 +90,3 @@ def test_a_connection_that_closes_counts(make_server):
             w.ok("DQ.FETCH", "q", "BIND", "BLOCK", 0)
         wait_for(lambda: q.get("m")["timeouts"] == n, 10, "the lease to end with its connection")
     assert q.get("m")["reason"] == b"timeouts"
-
-
-def test_it_survives_a_restart(make_server):
-    server = make_server(appendonly="yes", appendfsync="always")
-    q = Manual(server.client(), "q", "LEASE", 1000, "RETRIES", -1, "MAXTIMEOUTS", 2)
-    q.send("x", "ID", "m")
-    q.send("y", "ID", "own", "MAXTIMEOUTS", 5)
-    q.fetch("COUNT", 2)
-    q.advance(1000)
-    for crash in (True, False):
-        server.restart(crash=crash)
-        q = Queue(server.client(), "q")
-        assert q.info()["maxtimeouts"] == 2
-        assert q.get("m")["timeouts"] == 1
-    q.fetch("COUNT", 2)
-    q.do("TICK", "ADVANCE", 1000)
-    assert q.get("m")["reason"] == b"timeouts"
-    assert q.get("own")["state"] == b"ready"

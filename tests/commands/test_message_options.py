@@ -140,26 +140,6 @@ def test_a_row_ends_with_its_message(r, key):
     assert (row["due-at"], row["first-sent-at"]) == (260, 160)
 
 
-def test_rows_survive_reload_log_dump_and_copy(make_server, key):
-    server = make_server(appendonly="yes")
-    q = Manual(server.client(), key)
-    for at in (0, 10):
-        q.to(at)
-        for id in "ab":
-            q.send(str(at), "ID", id, "REPLACE", "DELAY", 1000)
-    before = q.digest()
-    q.client.execute_command("DEBUG", "RELOAD")
-    assert q.digest() == before
-    q.client.execute_command("DEBUG", "LOADAOF")
-    assert q.digest() == before
-    q.client.copy(key, "copy")
-    copy = Queue(q.client, "copy")
-    q.client.restore("restored", 0, q.client.dump(key))
-    for queue in (q, copy, Queue(q.client, "restored")):
-        queue.do("SEND", "2", "ID", "a", "REPLACE", "DELAY", 1000, "MAXWAIT", 500)
-        assert (queue.get("a")["due-at"], queue.get("a")["first-sent-at"]) == (500, 0)
-
-
 # ---- IFGROUP ----------------------------------------------------------------
 
 
@@ -273,36 +253,3 @@ def test_a_schedule_takes_neither_expireat_nor_maxwait(r, key):
     for words in (("EXPIREAT", 5), ("MAXWAIT", 5)):
         assert words[0] in q.fails("SCHEDULE", "s", "EVERY", 5, "PAYLOAD", "p", *words)
     assert "MAXWAIT" in q.fails("MSEND", 1, "p", "MAXWAIT", 5)
-
-
-def test_all_options_reach_the_replica(replica_pair):
-    q = Manual(replica_pair.primary.client(), "q", "RETAIN", 50)
-    for n in range(4):
-        q.do("MSEND", 2, "a", "b", "RETAIN", 100 + n, "GROUP", f"g{n}")
-        q.send("c", "ID", "a", "REPLACE", "MAXWAIT", 30, "DELAY", 20)
-        q.send("d", "EXPIREAT", 10 + n, "GROUP", f"g{n}", "IFGROUP")
-        q.send("e", "GROUP", f"h{n}", "IFGROUP")
-        q.do("SCHEDULE", f"s{n}", "EVERY", 10, "PAYLOAD", "p", "GROUP", f"g{n}", "IFGROUP", "RETAIN", 9)
-        q.ack(*(m.receipt for m in q.fetch("COUNT", 2)))
-        q.advance(5)
-    replica_pair.assert_same("q")
-    q.advance(1000)
-    replica_pair.assert_same("q")
-
-
-def test_all_options_survive_reload_and_log(make_server, key):
-    server = make_server(appendonly="yes")
-    q = Manual(server.client(), key, "RETAIN", 50)
-    q.do("MSEND", 4, *"abcd", "RETAIN", 100, "GROUP", "g")
-    q.ack(*(m.receipt for m in q.fetch("GROUP", "g", "COUNT", 2)))
-    q.send("x", "EXPIREAT", 70, "GROUP", "g", "IFGROUP")
-    q.send("y", "ID", "y", "REPLACE", "MAXWAIT", 30, "DELAY", 20)
-    q.send("y", "ID", "y", "REPLACE", "MAXWAIT", 30, "DELAY", 20)
-    before = q.digest()
-    q.client.execute_command("DEBUG", "RELOAD")
-    assert q.digest() == before
-    q.client.execute_command("DEBUG", "LOADAOF")
-    assert q.digest() == before
-    q.advance(99)
-    assert (q.len("finished"), q.len("dead")) == (2, 1)
-    assert q.advance(1)["pruned"] == 2

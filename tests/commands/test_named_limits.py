@@ -3,7 +3,7 @@
 import pytest
 
 from tests.harness.replies import as_map
-from tests.harness.scene import START, Scene, assert_same_digest, text, twin
+from tests.harness.scene import START, Scene, text
 from tests.harness.waiting import got, waiter
 
 
@@ -171,22 +171,6 @@ def test_waiting_clients_are_served_when_a_window_has_room(r3, key, server):
     assert [text(m.id) for m in got(w)] == ["b"]
     begun = [as_map(q.do("GET", id))["started-at"] for id in ("a", "b")]
     assert begun[1] - begun[0] >= 300
-
-
-def test_limits_survive_dump_and_restore(q, key):
-    limit(q, "user-*", "CONCURRENCY", 1, "RATE", 3, "PER", 500)
-    limit(q, "all", "RATE", 5, "PER", 1000)
-    for n in range(8):
-        q.add(f"m{n}", "LIMITS", 2, f"user-{n % 3}", "all", "COST", 1)
-        q.add(f"g{n}", "GROUP", f"h{n % 2}", "LIMITS", 1, "all")
-    q.hold("COUNT", 4)
-    other = twin(q, key + b"2")
-    assert_same_digest(q.client, q.key, other.key)
-    assert limits(other) == limits(q)
-    for _ in range(20):
-        q.advance(200)
-        other.advance(200)
-        assert q.drain("COUNT", 2) == other.drain("COUNT", 2)
 
 
 @pytest.mark.parametrize(

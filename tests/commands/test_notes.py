@@ -1,6 +1,6 @@
 """NOTE on TOUCH and NACK: progress and checkpoints that stay with a message."""
 
-from tests.harness.replies import Manual, as_map, as_maps, msgs
+from tests.harness.replies import Manual, as_maps, msgs
 
 LARGEST = b"n" * 65536
 
@@ -94,27 +94,6 @@ def test_notes_count_in_memory_and_are_freed(r, key):
     assert r.memory_usage(key, samples=0) < before + 1000
 
 
-def test_notes_survive_reload_log_dump_copy_and_reach_the_replica(replica_pair, make_server):
-    q = Manual(replica_pair.primary.client(), "q")
-    q.do("MSEND", 3, *"abc")
-    a, b, _ = (m.receipt for m in q.fetch("COUNT", 3))
-    q.do("TOUCH", 9, a, "NOTE", "at a")
-    q.nack(b, "NOTE", "at b")
-    replica_pair.assert_same("q")
-    q.client.copy("q", "copy")
-    rows = as_maps(q.client.execute_command("DQ.LIST", "copy", "ready")[1])
-    assert sorted(row["note"] or b"" for row in rows) == [b"", b"at a", b"at b"]
-    server = make_server(appendonly="yes")
-    other = Manual(server.client(), "q")
-    other.send("x", "ID", "a")
-    other.do("TOUCH", 9, other.one().receipt, "NOTE", "here")
-    before = other.digest()
-    for how in (("DEBUG", "RELOAD"), ("DEBUG", "LOADAOF"), ("BGREWRITEAOF",)):
-        other.client.execute_command(*how)
-    assert other.digest() == before
-    assert other.get("a")["note"] == b"here"
-
-
 def test_a_note_publishes_an_event(make_server):
     server = make_server(notify_keyspace_events="Ed")
     client = server.client()
@@ -177,15 +156,3 @@ def test_bad_results_are_refused(r, key):
     ):
         assert "RESULTS" in q.fails("FETCH", *words), words
     assert q.ack(receipt) == 1
-
-
-def test_results_are_logged_and_replicated(replica_pair):
-    q = Manual(replica_pair.primary.client(), "q", "RETAIN", 1000)
-    q.do("MSEND", 8, *"abcdefgh")
-    receipts = [m.receipt for m in q.fetch("COUNT", 6)]
-    q.do("FETCH", "ACK", 1, receipts[0], "RESULTS", 1, "r0")
-    q.do("FETCH", "ACK", 5, *receipts[1:], "RESULTS", 5, *"12345")
-    replica_pair.assert_same("q")
-    rows = as_maps(q.do("LIST", "finished")[1])
-    assert [row["result"] for row in rows] == [b"r0", b"1", b"2", b"3", b"4", b"5"]
-    assert as_map(q.do("INFO"))["acked"] == 6

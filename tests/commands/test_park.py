@@ -302,30 +302,6 @@ def test_it_can_be_given_wherever_a_message_is_sent(q):
     assert q.len("held") == 3
 
 
-def test_parked_messages_and_signals_outlive_a_reload_a_dump_and_a_copy(q, r, key):
-    parked(q, "FOR", 500, id="for")
-    parked(q, id="ever")
-    q.send("x", "ID", "sent", "PARK", "DELAY", 900, "GROUP", "g")
-    q.send("x", "ID", "kept")
-    m = q.one()
-    signal(q, "kept", "DATA", "early")
-    before = q.digest()
-    r.execute_command("DEBUG", "RELOAD")
-    assert q.digest() == before
-    r.execute_command("RESTORE", key + b"-dump", 0, r.execute_command("DUMP", key))
-    r.execute_command("COPY", key, key + b"-copy")
-    for name in (key, key + b"-dump"):
-        again = Manual.__new__(Manual)
-        Queue.__init__(again, r, name)
-        assert again.do("LIST", "held", "IDS")[1] == [b"for", b"ever", b"sent"]
-        assert again.nack(m.receipt, "SILENT", "PARK") == 1
-        assert again.one("WITHMETA").meta["signal"] == b"early"
-        assert signal(again, "ever") == 1
-        again.advance(500)
-        assert again.ids("COUNT", 9) == [b"ever", b"for"]
-    assert Queue(r, key + b"-copy").do("LIST", "held", "IDS")[1] == [b"for", b"ever", b"sent"]
-
-
 def test_info_tells_what_held_messages_wait_for(q):
     def figures():
         return tuple(q.info()[name] for name in ("held", "parents", "parked"))

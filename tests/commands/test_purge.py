@@ -144,16 +144,6 @@ def test_purge_keeps_the_settings_of_queue_and_groups(r, key):
     assert q.groups()["g"]["weight"] == 4
 
 
-def test_replicas_have_the_same_queue_after_each_kind_of_purge(replica_pair, key):
-    q = populated(replica_pair.primary.client(), key)
-    replica_pair.assert_same(key)
-    q.do("PURGE", "STATE", "ready", "GROUP", "g")
-    q.do("PURGE", "GROUP", "h")
-    replica_pair.assert_same(key)
-    q.do("PURGE")
-    replica_pair.assert_same(key)
-
-
 @pytest.mark.parametrize("options", [[], ["STATE", "ready"], ["GROUP", "g"]], ids=["all", "state", "group"])
 def test_a_large_purge_frees_the_memory_of_its_messages(server, r3, key, options):
     n = 100_000
@@ -244,28 +234,6 @@ def test_purge_of_a_state_of_many_groups_removes_just_that(r3, key, state):
     assert q.counts() == {}
 
 
-def test_replicas_have_the_same_queue_after_a_purge_of_many_groups(replica_pair, key):
-    r = replica_pair.primary.client()
-    pipe = r.pipeline(transaction=False)
-    for g in range(300):
-        for delay in (0, 400 + g, 10**8):
-            pipe.execute_command("DQ.MSEND", key, 20, *["x"] * 20, "GROUP", f"g{g}", "DELAY", delay)
-    pipe.execute()
-    q = Scene.over(r, key)
-    assert q.do("PURGE", "STATE", "ready") >= 6000
-    # The groups join the ready line again when their next messages are due.
-    wait_for(lambda: q.len("delayed") == 6000, what="the next ones")
-    replica_pair.assert_same(key)
-    got = q.receipts("COUNT", 100)
-    q.ack(*got)
-    replica_pair.assert_same(key)
-    assert q.do("PURGE", "STATE", "delayed") == 6000
-    replica_pair.assert_same(key)
-    q.do("PURGE", "STATE", "ready")
-    replica_pair.assert_same(key)
-    assert q.fetch("COUNT", 10_000, "PERGROUP", 1000) == []
-
-
 def held_back(r, key, state):
     """600 groups of two messages each, blocked by the first: more than one slice removes."""
     q = Scene.over(r, key)
@@ -295,18 +263,6 @@ def test_groups_released_by_a_large_purge_are_delivered_in_their_order(r, key, s
     for each in (q, copy):
         given = [m.payload for m in each.fetch("COUNT", 1000)]
         assert given == [b"%s second" % group.encode() for group in groups]
-
-
-@pytest.mark.parametrize("state", ["retry", "running"])
-def test_replicas_release_the_same_groups_after_a_large_purge(replica_pair, key, state):
-    r = replica_pair.primary.client()
-    q, _ = held_back(r, key, state)
-    assert q.do("PURGE", "STATE", state) == 600
-    while q.info()["running"] < 600:
-        q.fetch("COUNT", 50, "LEASE", 10**8)
-        q.add(f"late-{q.len('running')}", "DELAY", 10**8)
-        q.do("PURGE", "STATE", "delayed")
-    replica_pair.assert_same(key)
 
 
 def test_purge_of_a_state_removes_its_messages_and_frees_their_ids(mixed_queue):

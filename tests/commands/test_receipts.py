@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.harness.replies import Manual, Queue, as_map
+from tests.harness.replies import Manual, Queue
 
 ODD = [-(2**63), -1, 0, 1, 7, 2**53 - 1, 2**53, 2**63 - 1]
 
@@ -162,32 +162,6 @@ def test_a_receipt_is_stale_in_another_queue(r, key):
     receipt = b.one().receipt
     assert (a.ack(receipt), a.len()) == (0, 1)
     assert b.ack(receipt) == 1
-
-
-def test_a_copy_has_no_running_messages(q):
-    q.do("MSEND", 3, *"abc")
-    q.nack(q.one().receipt)
-    b, c = q.fetch("COUNT", 2)
-    twin = Queue(q.client, q.key + b"copy")
-    assert q.client.copy(q.key, twin.key)
-    assert (twin.len("running"), twin.len("ready")) == (0, 3)
-    assert (twin.ack(b.receipt), twin.nack(c.receipt)) == (0, 0)
-    assert q.ack(b.receipt, c.receipt) == 2
-    got = twin.fetch("COUNT", 9)
-    assert len(got) == 3
-    assert {m.payload: m.attempt for m in got} == {b"a": 2, b"b": 1, b"c": 1}
-    assert min(m.receipt for m in got) > c.receipt
-
-
-def test_dump_and_restore_keep_leases_and_receipts(q):
-    q.do("MSEND", 3, *"abc")
-    m = q.one("LEASE", 600000)
-    before = q.digest()
-    q.client.restore(q.key + b"2", 0, q.client.dump(q.key))
-    twin = Queue(q.client, q.key + b"2")
-    assert twin.digest() == before
-    assert as_map(twin.do("GET", m.id)) == q.get(m.id)
-    assert twin.ack(m.receipt) == 1
 
 
 def test_a_silent_nack_does_not_count_an_attempt(r, key):

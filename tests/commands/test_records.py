@@ -2,8 +2,6 @@
 
 import time
 
-import pytest
-
 from tests.harness.replies import Queue
 from tests.harness.scene import START, Scene
 from tests.harness.server import wait_for
@@ -301,34 +299,6 @@ def test_noack_is_finished_with_receipt_0(r, key):
     assert (row["state"], row["finished-at"], row["attempt"]) == ("finished", START, 1)
     info = q.info()
     assert (info["delivered"], info["acked"]) == (1, 0)
-
-
-@pytest.mark.parametrize("way", ["reload", "dump", "copy"])
-def test_records_survive_reload_dump_and_copy(r, key, way):
-    q = Scene(r, key, "RETAIN", 1000, "RETAINCOUNT", 3, "DEADRETAIN", 500, "DEADCOUNT", 2, "DEDUP", 700)
-    finish(q, "f1", "f2")
-    die(q, "d1")
-    q.advance(100)
-    cancel(q, "c1")
-    die(q, "d2")
-    rows = {id: q.row(id) for id in ("f1", "f2", "d1", "c1", "d2")}
-    if way == "reload":
-        r.execute_command("DEBUG", "RELOAD")
-    elif way == "dump":
-        r.execute_command("RESTORE", key + b":x", 0, r.execute_command("DUMP", key))
-        q = Scene.over(r, key + b":x")
-    else:
-        r.execute_command("COPY", key, key + b":x")
-        q = Scene.over(r, key + b":x")
-    assert {id: q.row(id) for id in rows} == rows
-    assert q.add("f1") is None
-    finish(q, "f3")
-    assert q.row("f1") is None
-    assert q.advance(400)["pruned"] == 1
-    assert q.listed("dead") == ["d2"]
-    assert q.add("f2") is None
-    q.advance(200)
-    assert q.add("f2") == "f2"
 
 
 def test_old_records_are_removed_without_any_command(server, r3, key):

@@ -160,13 +160,6 @@ def test_redrive_takes_only_dead_messages(r, key):
     assert q.digest() == before
 
 
-def test_replicas_have_the_same_queue_after_a_redrive(replica_pair, key):
-    q = dead(replica_pair.primary.client(), key, *[f"m{i}" for i in range(50)], group="g")
-    q.do("REDRIVE", "ALL", "COUNT", 20)
-    q.do("REDRIVE", "IDS", 2, "m30", "m40")
-    replica_pair.assert_same(key)
-
-
 @pytest.mark.slow
 def test_redrive_of_many_makes_all_of_them_ready(server, r3, key):
     q = Scene(r3, key, "RETRIES", 0, "LEASE", 10)

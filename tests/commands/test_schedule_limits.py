@@ -174,42 +174,6 @@ def test_it_works_where_nothing_waits(r, key, q, way):
     assert q.len() == 0
 
 
-@pytest.mark.parametrize("aof", ["yes", "no"])
-def test_all_of_it_survives_a_restart(make_server, key, aof):
-    server = make_server(appendonly=aof, appendfsync="always")
-    q = Scene(server.client(), key)
-    until = START + 100_000
-    every(q, 100, "UNTIL", until, "TIMES", 9, "JITTER", 7)
-    q.send("mine", "ID", f"s@{START + 200}")
-    q.advance(300)
-    q.do("SCHEDULES", "PAUSE", "s")
-    if aof == "no":
-        q.client.execute_command("SAVE")
-    server.restart(crash=True)
-    q = Scene.over(server.client(), key)
-    assert extras(q) == {"until": until, "times": 7, "jitter": 7, "paused": 1, "skipped": 1}
-    q.do("SCHEDULES", "RESUME", "s")
-    assert q.schedules()["s"]["next-at"] == START + 400
-    assert q.advance(10_000)["fired"] == 7
-    assert q.schedules() == {}
-
-
-def test_a_replica_follows_and_refuses(replica_pair, key):
-    q = Scene(replica_pair.primary.client(), key)
-    every(q, 100, "TIMES", 5, "JITTER", 9)
-    q.advance(200)
-    q.do("SCHEDULES", "PAUSE", "s")
-    replica_pair.assert_same(key)
-    with replica_pair.replica.wire() as w:
-        for word in ("PAUSE", "RESUME"):
-            refused = w.call("DQ.SCHEDULES", key, word, "s")
-            assert isinstance(refused, Error) and refused.startswith("READONLY")
-        assert len(w.ok("DQ.SCHEDULES", key)) == 1
-    q.do("SCHEDULES", "RESUME", "s")
-    q.advance(1000)
-    replica_pair.assert_same(key)
-
-
 def test_on_the_clock_of_the_server(r, key):
     q = Queue(r, key)
     q.do("SCHEDULE", "s", "EVERY", 20, "PAYLOAD", "x", "TIMES", 3)

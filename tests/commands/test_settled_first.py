@@ -115,7 +115,7 @@ def test_the_death_of_a_child_is_counted_before_it_is_replaced(r, key):
 
 def test_a_log_entry_that_leaves_a_dead_letter_is_settled_by_the_next_command(make_server):
     """As a log that was made by hand, or by another program, can leave it."""
-    server = make_server(appendonly="yes", appendfsync="always")
+    server = make_server(appendonly="yes")
     r = server.client()
     r.execute_command("DQ.CREATE", "q", "RETRIES", 0)
     r.execute_command("DQ.SEND", "q", "v1", "ID", "a")

@@ -208,32 +208,3 @@ def test_snooze_and_pause_work_in_transactions_and_scripts(server, r3, key):
     assert not isinstance(w.call("DQ.GET", key, "x"), Error)
     q.advance(5)
     assert [m.payload for m in q.fetch()] == [b"b"]
-
-
-def test_snooze_and_pause_survive_reload_log_and_dump(make_server, key):
-    server = make_server(appendonly="yes")
-    q = Manual(server.client(), key, "RETRIES", 9)
-    q.do("MSEND", 3, *"abc", "GROUP", "g")
-    q.nack(q.one().receipt)
-    q.nack(q.one().receipt, "SILENT", "DELAY", 70, "PAUSE", "GROUP", 60, "NOTE", "n")
-    before = q.digest()
-    q.client.execute_command("DEBUG", "RELOAD")
-    assert q.digest() == before
-    q.client.execute_command("DEBUG", "LOADAOF")
-    assert q.digest() == before
-    dump = q.client.dump(key)
-    q.client.delete(key)
-    q.client.restore(key, 0, dump)
-    assert q.digest() == before
-    q.advance(60)
-    assert [m.payload for m in q.fetch()] == [b"b"]
-
-
-def test_snooze_and_pause_reach_the_replica(replica_pair):
-    q = Manual(replica_pair.primary.client(), "q", "RETRIES", 9)
-    q.do("MSEND", 3, *"abc", "GROUP", "g")
-    q.nack(q.one().receipt)
-    q.nack(q.one().receipt, "SILENT", "DELAY", 70, "PAUSE", "GROUP", 60, "NOTE", "n")
-    q.send("d")
-    q.nack(q.one().receipt, "PAUSE", "QUEUE", 5)
-    replica_pair.assert_same("q")

@@ -198,17 +198,6 @@ def test_replace_of_equal_size_fits_a_full_queue(r, key):
     assert q.one().payload == b"9876543210"
 
 
-def test_ids_kept_for_dedup_survive_a_reload(r, key):
-    q = Scene(r, key, "DEDUP", 100)
-    q.add("a")
-    q.ack(q.one().receipt)
-    q.advance(50)
-    r.execute_command("DEBUG", "RELOAD")
-    assert q.add("a") is None
-    q.advance(50)
-    assert q.add("a") == "a"
-
-
 def test_the_memory_of_ids_kept_for_dedup_is_freed_over_time(r, key):
     q = Scene(r, key, "DEDUP", 100)
     base = None

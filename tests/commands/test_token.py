@@ -202,23 +202,6 @@ def test_tokens_of_any_bytes_and_of_64(q):
         assert same(first, q.fetch("CONSUMER", token, "TOKEN", token))
 
 
-@pytest.mark.parametrize("how", ["reload", "dump", "rename"])
-def test_it_outlives(server, r, key, how):
-    q = Queue(r, key)
-    q.do("MSEND", 3, *"abc")
-    first = q.fetch("COUNT", 2, "CONSUMER", "w", "TOKEN", "t", "LEASE", FAR)
-    before = q.digest()
-    if how == "reload":
-        r.execute_command("DEBUG", "RELOAD")
-    elif how == "dump":
-        r.restore(key, 0, r.dump(key), replace=True)
-    else:
-        r.rename(key, key + b":new")
-        q = Queue(r, key + b":new")
-    assert q.digest() == before
-    assert same(first, q.fetch("CONSUMER", "w", "TOKEN", "t"))
-
-
 def test_a_copy_has_nothing_to_repeat(r, key):
     q = Queue(r, key)
     q.do("MSEND", 2, *"ab")
@@ -279,21 +262,3 @@ def test_tokens_and_grace_are_replicated(replica_pair):
     assert [m.receipt for m in there.fetch("CONSUMER", "w", "TOKEN", "t")] == receipts
     assert len(there.fetch("CONSUMER", "v", "TOKEN", "u")) == 2
     assert digest(twin, "q") != before
-
-
-def test_tokens_and_grace_are_in_the_log(make_server):
-    server = make_server(appendonly="yes", appendfsync="always")
-    q = Queue(server.client(), "q")
-    q.do("CREATE", "LEASE", FAR)
-    q.do("MSEND", 3, *"abc")
-    first = q.fetch("CONSUMER", "v", "TOKEN", "u")
-    w, receipts = bound(server, "q", "GRACE", 60_000)
-    before = q.digest()
-    w.close()
-    wait_for(lambda: q.digest() != before, 5, "the earlier end")
-    before = q.digest()
-    server.restart(crash=True)
-    q = Queue(server.client(), "q")
-    assert q.digest() == before
-    assert same(first, q.fetch("CONSUMER", "v", "TOKEN", "u"))
-    assert [m.receipt for m in q.fetch("CONSUMER", "w", "TOKEN", "t")] == receipts

@@ -65,14 +65,6 @@ def test_a_silent_nack_counts_but_the_messages_it_returns_do_not(r, key):
     assert "redelivered" not in totals(q)
 
 
-def test_totals_survive_reload(r, key):
-    test_each_total_counts_its_operation(r, key)
-    q = Scene.over(r, key)
-    before = totals(q)
-    r.execute_command("DEBUG", "RELOAD")
-    assert totals(q) == before
-
-
 def test_bytes_counts_the_payloads_of_pending_and_running_messages(r, key):
     q = Scene(r, key, "RETAIN", 1000)
     q.do("SEND", "12345", "ID", "a", "HEADERS", 1, "name", "value", "TYPE", "t")

@@ -247,7 +247,7 @@ def test_no_receipt_of_a_queue_that_was_ahead_is_given_out_again(wrong, make_ser
 
 def test_a_cut_is_the_same_on_replicas_and_after_a_crash(wrong, make_server):
     source = wrong(HOUR)
-    conf = {"appendonly": "yes", "appendfsync": "always"}
+    conf = {"appendonly": "yes"}
     target, replica = make_server(**conf), make_server()
     replica.client().execute_command("REPLICAOF", "127.0.0.1", target.port)
     wait_for(lambda: replica.info("replication")["master_link_status"] == "up", 20, "the first synchronisation")

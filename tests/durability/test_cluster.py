@@ -5,9 +5,8 @@ import time
 import pytest
 
 from tests.checker import stream
-from tests.harness.replies import Queue, digest, msgs
+from tests.harness.replies import Queue, msgs
 from tests.harness.server import now_ms, wait_for
-from tests.harness.traffic import rich
 from tests.harness.wire import Error
 
 
@@ -50,16 +49,6 @@ def plan_move(cluster):
         return source, move
 
     return plan
-
-
-def test_a_slot_moves_with_everything_in_its_queues(plan_move):
-    source, move = plan_move("q")
-    q = rich(source.client(), "q", "SERVER")
-    before = q.digest()
-    target = move()
-    there = Queue(target.client(), "q")
-    assert digest(target.client(), "q") == before
-    assert there.ack(q.running) == 1
 
 
 def test_timers_of_a_moved_queue_run_on_its_new_node(plan_move):
@@ -115,3 +104,98 @@ def test_a_queue_that_comes_before_the_keys_that_it_names_waits_for_them(cluster
     wait_for(lambda: Queue(client, "{s}dead").len() == 2, 5, "the dead message")
     assert [event.kind for event in stream.read(client, "{s}events")] == ["sent", "ready", "delivered", "timeout", "dead"]
     assert Queue(client, "{s}parents").state("p") == "ready"
+
+
+def another_slot(cluster, node) -> str:
+    """A key that this node owns, in another slot than {s}."""
+    return next(key for key in ("{a}q", "{b}q", "{c}q", "{e}q", "{f}q") if cluster.owner(key) is node)
+
+
+def test_the_keys_of_acksend_are_of_one_slot(cluster):
+    owner = cluster.owner("{a}q")
+    other = next(n for n in cluster.nodes if n is not owner)
+    client = owner.client()
+    q = Queue(client, "{a}q")
+    q.send("x")
+    receipt = q.one().receipt
+    with owner.wire() as w:
+        assert w.call("DQ.ACKSEND", "{a}q", receipt, "NEXT", "{b}d", "p").startswith("CROSSSLOT")
+        assert w.call("DQ.ACKSEND", "{a}q", receipt, "NEXT", "{a}d", "p", "NEXT", "{b}d", "p").startswith("CROSSSLOT")
+        sent = w.ok("DQ.ACKSEND", "{a}q", receipt, "NEXT", "{a}d", "NEXT", "NEXT", "{a}q", "p")
+        assert len(sent) == 2 and not isinstance(sent, Error)
+    with other.wire() as w:
+        assert w.call("DQ.ACKSEND", "{a}q", receipt, "NEXT", "{a}d", "p").startswith("MOVED")
+    assert Queue(client, "{a}d").payloads() == [b"NEXT"]
+
+
+def test_children_are_in_the_slot_of_their_parent(cluster):
+    node = cluster.owner("{s}q")
+    client = node.client()
+    p, c = Queue(client, "{s}p"), Queue(client, "{s}c")
+    with node.wire() as w:
+        for call in (("SEND", "{s}c", "x"), ("MSEND", "{s}c", 1, "x")):
+            assert w.call(f"DQ.{call[0]}", *call[1:], "PARENT", "other", "p").startswith("CROSSSLOT")
+    p.send("x", "ID", "p", "CHILDREN", 1)
+    c.send("x", "ID", "a", "PARENT", "{s}p", "p")
+    assert len(p.do("CHILDREN", "p")[1]) == 1
+    c.ack(c.one().receipt)
+    assert p.one().id == b"p"
+
+
+def test_children_from_another_slot_do_no_harm(cluster):
+    node = cluster.owner("{s}q")
+    client = node.client()
+    p, c = Queue(client, "{s}p"), Queue(client, "{s}c")
+    p.send("x", "ID", "p", "CHILDREN", 1)
+    c.send("x", "ID", "a", "PARENT", "{s}p", "p")
+    other = another_slot(cluster, node)
+    client.restore(other, 0, client.dump("{s}c"))
+    Queue(client, other).do("CANCEL", "a")
+    assert p.state("p") == "held"
+
+
+def test_the_queue_of_deadto_is_in_the_slot_of_its_source(cluster):
+    node = cluster.owner("{s}q")
+    client = node.client()
+    q = Queue(client, "{s}q")
+    assert q.fails("CREATE", "DEADTO", "other").endswith("hash to the same slot")
+    q.do("CREATE", "RETRIES", 0, "LEASE", 50, "DEADTO", "{s}d")
+    assert "another" in q.fails("ALTER", "DEADTO", "{s}q")
+    assert q.fails("ALTER", "DEADTO", "other").endswith("hash to the same slot")
+    q.send("x", "ID", "a")
+    q.do("NACK", q.one().receipt, "FATAL")
+    assert Queue(client, "{s}d").state("a") == "ready"
+    q.send("x", "ID", "b")
+    q.one()
+    wait_for(lambda: Queue(client, "{s}d").state("b") == "ready", 5, "the message there")
+
+
+def test_a_queue_that_came_from_another_slot_keeps_its_dead(cluster):
+    node = cluster.owner("{s}q")
+    client = node.client()
+    q = Queue(client, "{s}q")
+    q.do("CREATE", "RETRIES", 0, "DEADTO", "{s}d")
+    dump = client.dump("{s}q")
+    other = another_slot(cluster, node)
+    client.restore(other, 0, dump)
+    q = Queue(client, other)
+    q.send("x", "ID", "a")
+    q.do("NACK", q.one().receipt, "FATAL")
+    assert q.state("a") == "dead"
+    assert b"slot" in q.info()["deadto-error"]
+
+
+def test_an_event_stream_is_in_the_slot_of_the_queue(cluster):
+    node = cluster.owner("{s}q")
+    client = node.client()
+    q = Queue(client, "{s}q")
+    assert q.fails("CREATE", "EVENTS", "other").endswith("hash to the same slot")
+    q.do("CREATE", "EVENTS", "{s}e")
+    q.send("x", "DELAY", 20)
+    wait_for(lambda: client.xlen("{s}e") == 2, 5, "the events")
+    dump = client.dump("{s}q")
+    other = another_slot(cluster, node)
+    client.restore(other, 0, dump)
+    Queue(client, other).send("x")
+    assert client.xlen("{s}e") == 2
+    assert b"slot" in Queue(client, other).info()["events-error"]

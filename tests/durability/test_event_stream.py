@@ -9,7 +9,7 @@ from tests.checker import stream
 from tests.harness.replies import Queue
 from tests.harness.server import wait_for
 
-LOG = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentage": 0}
+LOG = {"appendonly": "yes", "auto-aof-rewrite-percentage": 0}
 
 
 def check(client, key="q", name="events"):
@@ -131,19 +131,3 @@ def test_a_stream_that_expires_is_the_same_on_a_replica(replica_pair):
     twin = replica_pair.replica.client()
     assert client.xlen("events") == 1
     assert client.xrange("events") == twin.xrange("events")
-
-
-def test_in_a_cluster_the_stream_is_in_the_slot_of_the_queue(cluster):
-    node = cluster.owner("{s}q")
-    client = node.client()
-    q = Queue(client, "{s}q")
-    assert q.fails("CREATE", "EVENTS", "other").endswith("hash to the same slot")
-    q.do("CREATE", "EVENTS", "{s}e")
-    q.send("x", "DELAY", 20)
-    wait_for(lambda: client.xlen("{s}e") == 2, 5, "the events")
-    dump = client.dump("{s}q")
-    other = next(key for key in ("{a}q", "{b}q", "{c}q", "{e}q", "{f}q") if cluster.owner(key) is node)
-    client.restore(other, 0, dump)
-    Queue(client, other).send("x")
-    assert client.xlen("{s}e") == 2
-    assert b"slot" in Queue(client, other).info()["events-error"]

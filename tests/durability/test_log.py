@@ -8,10 +8,10 @@ import pytest
 
 from tests.harness.aof import commands, increments
 from tests.harness.job_traffic import JobTraffic
-from tests.harness.replies import Queue, msgs
+from tests.harness.replies import Queue, digest, msgs
 from tests.harness.server import wait_for
 
-AOF = {"appendonly": "yes", "appendfsync": "always"}
+AOF = {"appendonly": "yes"}
 
 
 def test_a_torn_log_loses_only_its_last_entry(make_server):
@@ -60,6 +60,136 @@ def test_a_torn_log_of_jobs_holds_whole_operations(make_server):
             server.kill9()
     path.write_bytes(whole)
     server.start()
+
+
+FAR = 600_000
+
+
+def run(q, *options) -> int:
+    """Sends a message and begins it. Returns its receipt."""
+    q.send("x", "ID", "a", *options)
+    return q.one("LEASE", FAR).receipt
+
+
+def end_of_a_batch(q, *_):
+    receipt = run(q, "BATCH", "b")
+    q.send("all", "AFTER", "b")
+    return ("ACK", receipt), (b"q",)
+
+
+def acksend(q, *_):
+    return ("ACKSEND", run(q), "NEXT", "d", "p" * 40, "NEXT", "e", "p" * 40, "NEXT", "q", "p" * 40), (b"q", b"d", b"e")
+
+
+def acksend_to_itself(q, *_):
+    return ("ACKSEND", run(q), "NEXT", "q", "1", "NEXT", "q", "3"), (b"q",)
+
+
+def acksend_with_a_signal(q, d, _):
+    d.send("y", "ID", "waits", "PARK")
+    return ("ACKSEND", run(q), "SIGNAL", "d", "waits", "done"), (b"q", b"d")
+
+
+def first_child(q, d, _):
+    d.send("x", "ID", "p", "CHILDREN", 2)
+    return ("SEND", "x", "PARENT", "d", "p"), (b"q", b"d")
+
+
+def later_child(q, *_):
+    first, _ = first_child(q, *_)
+    q.do(*first)
+    return first, (b"q",)
+
+
+def end_of_a_child(q, d, _):
+    d.send("x", "ID", "p", "CHILDREN", 1)
+    return ("ACK", run(q, "PARENT", "d", "p")), (b"q", b"d")
+
+
+def death(q, *_):
+    q.do("CREATE", "RETRIES", 0, "DEADTO", "d")
+    return ("NACK", run(q)), (b"q", b"d", b"q")
+
+
+def limit(q, *_):
+    for _ in range(2):
+        q.send("x", "LIMITS", 1, "api")
+    return ("LIMIT", "api", "CONCURRENCY", 1), (b"q",)
+
+
+def signal(q, *_):
+    q.send("x", "ID", "a", "PARK")
+    return ("SIGNAL", "a"), (b"q",)
+
+
+def rerun(q, *_):
+    run(q)
+    return ("SEND", "x", "ID", "a", "REPLACE", "RERUN"), (b"q",)
+
+
+def park(q, *_):
+    return ("NACK", run(q), "SILENT", "PARK"), (b"q",)
+
+
+OPERATIONS = (
+    *(end_of_a_batch, acksend, acksend_to_itself, acksend_with_a_signal, first_child, later_child, end_of_a_child, death),
+    *(limit, signal, rerun, park),
+)
+
+
+@pytest.mark.parametrize("prepare", OPERATIONS)
+def test_an_operation_is_one_entry_and_a_torn_log_has_all_of_it_or_nothing(make_server, prepare):
+    server = make_server(**AOF, **{"auto-aof-rewrite-percentage": 0})
+
+    def held() -> list:
+        return [digest(server.client(), key) for key in "qde"]
+
+    call, keys = prepare(*(Queue(server.client(), key) for key in "qde"))
+    [path] = increments(server)
+    entries, begin, before = len(commands(server)), path.stat().st_size, held()
+    Queue(server.client(), "q").do(*call)
+    [entry] = commands(server)[entries:]
+    assert (entry[0].upper(), *entry[1::2]) == (b"DQ.OPS", *keys) if len(keys) > 1 else entry[1] == b"q"
+    after, whole = held(), path.read_bytes()
+    for size in (begin + 1, (begin + len(whole)) // 2, len(whole) - 1, len(whole)):
+        server.kill9()
+        path.write_bytes(whole[:size])
+        server.start()
+        assert held() == (after if size == len(whole) else before), size
+    assert after != before
+
+
+@pytest.mark.parametrize("how", ["transaction", "script"])
+def test_an_operation_on_several_queues_is_replicated_with_its_transaction(replica_pair, how):
+    client = replica_pair.primary.client()
+    receipt = run(Queue(client, "q"))
+    if how == "transaction":
+        pipe = client.pipeline()
+        pipe.execute_command("DQ.SEND", "e", "x")
+        pipe.execute_command("DQ.ACKSEND", "q", receipt, "NEXT", "d", "p", "NEXT", "e", "p")
+        pipe.execute()
+    else:
+        script = "return redis.call('DQ.ACKSEND', KEYS[1], ARGV[1], 'NEXT', KEYS[2], 'p', 'NEXT', KEYS[3], 'p')"
+        assert len(client.eval(script, 3, *"qde", receipt)) == 2
+    replica_pair.assert_same(*"qde")
+
+
+def test_what_time_ends_in_one_queue_and_changes_in_others_is_in_the_log(make_server):
+    """More than one slice of the timer."""
+    server = make_server(**AOF)
+    p, c, s = (Queue(server.client(), key) for key in "pcs")
+    p.send("x", "ID", "p", "CHILDREN", 300)
+    c.do("CREATE", "TTL", 50)
+    for n in range(300):
+        c.send(n, "PARENT", "p", "p", "ONDEAD", "GO")
+    s.do("CREATE", "RETRIES", 0, "LEASE", 50, "DEADTO", "d")
+    s.do("MSEND", 300, *range(300))
+    s.do("FETCH", "COUNT", 200)
+    s.do("FETCH", "COUNT", 100, "NOACK")
+    wait_for(lambda: p.state("p") == "ready" and Queue(s.client, "d").len() == 200, 20, "the parent and the letters")
+    before = [digest(server.client(), key) for key in "pcsd"]
+    server.restart(crash=True)
+    assert [digest(server.client(), key) for key in "pcsd"] == before
 
 
 def records(server, work):
@@ -113,6 +243,8 @@ def test_an_operation_without_effect_writes_no_log_entry(make_server):
         q.fetch()
         q.ack(5)
         q.nack(5)
+        assert q.do("ACKSEND", 5, "NEXT", "d", "1") is None
+        assert q.do("SIGNAL", "nobody") == 0
         q.touch(5, 5)
         q.do("CANCEL", "unknown")
         q.do("UPDATE", "unknown", "x")

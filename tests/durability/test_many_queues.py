@@ -12,7 +12,7 @@ def _log(server):
 
 
 def test_queues_that_are_due_together_have_a_log_entry_each_and_no_transaction(make_server):
-    server = make_server(appendonly="yes", appendfsync="always")
+    server = make_server(appendonly="yes")
     client = server.client()
     keys = [f"due:{n}" for n in range(QUEUES)]
     # Each consumer waits for some of the queues, so deliveries follow the slices in their log entries.
@@ -39,7 +39,7 @@ def test_queues_that_are_due_together_have_a_log_entry_each_and_no_transaction(m
 
 
 def test_queues_of_two_databases_that_are_due_together_are_replicated_to_their_own(make_server):
-    server = make_server(appendonly="yes", appendfsync="always")
+    server = make_server(appendonly="yes")
     clients = [server.client(db=db) for db in (0, 3)]
     at = now_ms() + 500
     keys = [f"due:{n}" for n in range(40)]
@@ -56,7 +56,7 @@ def test_queues_of_two_databases_that_are_due_together_are_replicated_to_their_o
 
 
 def test_leases_of_many_queues_end_with_their_connection_without_a_transaction(make_server):
-    server = make_server(appendonly="yes", appendfsync="always")
+    server = make_server(appendonly="yes")
     client = server.client()
     keys = [f"bound:{n}" for n in range(QUEUES)]
     wire = server.wire()

@@ -5,9 +5,10 @@ import time
 import pytest
 import redis
 
+from tests.harness.job_traffic import JobTraffic
 from tests.harness.replies import Queue, digest, msgs
 from tests.harness.server import Server, now_ms, wait_for
-from tests.harness.traffic import Traffic, rich
+from tests.harness.traffic import Traffic
 from tests.harness.wire import Error
 
 
@@ -24,12 +25,6 @@ def replica_queue(pair, name="q"):
     return Queue(pair.replica.client(), name)
 
 
-def test_a_queue_with_everything_in_it_is_the_same_on_the_replica(pair):
-    for clock in ("MANUAL", "SERVER"):
-        rich(pair.primary.client(), clock, clock)
-    pair.assert_same("MANUAL", "SERVER")
-
-
 @pytest.mark.parametrize("clock", ["MANUAL", "SERVER"])
 def test_random_traffic_is_the_same_on_the_replica(pair, clock):
     client = pair.primary.client()
@@ -42,6 +37,19 @@ def test_random_traffic_is_the_same_on_the_replica(pair, clock):
         for name in names:
             client.execute_command("DQ.SEND", name, "last", "ID", "last")
     pair.assert_same(*names)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_traffic_of_jobs_is_the_same_on_a_replica_that_takes_over(pair, seed):
+    traffic = JobTraffic(pair.primary.client(), seed)
+    for _ in range(10):
+        traffic.run(30)
+        pair.assert_same(*traffic.keys)
+    before = traffic.held()
+    pair.promote()
+    traffic.go_to(pair.replica.client())
+    assert traffic.held() == before
+    traffic.run(100)
 
 
 def test_a_delivery_to_a_waiter_is_replicated(pair):
@@ -218,12 +226,7 @@ def test_nothing_is_delivered_during_a_client_pause(pair, mode):
     pair.primary.wait_blocked(4)
     # The commands are sent together, so that the pause begins before anything is due.
     admin.send_many(
-        [
-            ("DQ.MSEND", "q", 3, *"abc", "DELAY", 400),
-            ("DQ.TOUCH", "q", 400, m.receipt),
-            ("TIME",),
-            ("CLIENT", "PAUSE", 900, mode),
-        ]
+        [("DQ.MSEND", "q", 3, *"abc", "DELAY", 400), ("DQ.TOUCH", "q", 400, m.receipt), ("TIME",), ("CLIENT", "PAUSE", 900, mode)]
     )
     assert admin.recv() and admin.recv() == 1
     seconds, us = map(int, admin.recv())

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tests.harness.replies import Queue, digest, msgs
-from tests.harness.scene import START, Scene, assert_same_digest, twin
+from tests.harness.aof import commands
+from tests.harness.replies import Queue, msgs
 from tests.harness.server import now_ms, wait_for
 from tests.harness.waiting import LATE
 
@@ -60,39 +60,11 @@ def test_a_cron_schedule_with_seconds_fires_every_second(server, r3, key):
     assert got == [next_at + 1000 * k for k in range(len(got))]
 
 
-@pytest.mark.parametrize("way", ["reload", "dump", "copy"])
-def test_schedules_survive_reload_dump_and_copy(r, key, way):
-    q = Scene(r, key)
-    q.do("SCHEDULE", "e", "EVERY", 100, "PAYLOAD", "x", "OVERLAP", "SKIP", "GROUP", "g", "PRIORITY", 3)
-    q.do("SCHEDULE", "c", "CRON", "5-59/10 * * * * *", "TZ", "Asia/Kolkata", "PAYLOAD", b"\x00y", "MISSED", "ALL")
-    q.advance(250)
-    before = q.schedules()
-    if way == "reload":
-        r.execute_command("DEBUG", "RELOAD")
-    elif way == "dump":
-        q = twin(q, key + b":x")
-        assert_same_digest(r, key, q.key)
-    else:
-        r.execute_command("COPY", key, key + b":x")
-        q = Scene.over(r, key + b":x")
-        assert_same_digest(r, key, q.key)
-    assert q.schedules() == before
-    q.advance(100)
-    # The last message has not ended, so OVERLAP SKIP still holds.
-    assert q.listed("ready") == [f"e@{START + 100}"]
-    q.drain()
-    q.advance(50)
-    row = q.row(f"e@{START + 400}")
-    assert (row["group"], row["priority"]) == ("g", 3)
-    q.advance(20_000)
-    assert len([id for id in q.listed("ready") if id.startswith("c@")]) == 2
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("aof", ["yes", "no"])
 def test_missed_decides_what_fires_after_a_downtime(make_server, key, aof):
     """Fire times every second, on a slow machine every few; the server is down over three of them."""
-    server = make_server(appendonly=aof, appendfsync="always")
+    server = make_server(appendonly=aof)
     for period in (1000, 4000):
         q = Queue(server.client(), key)
         start = now_ms() + period
@@ -139,54 +111,21 @@ def test_a_promoted_replica_fires_every_time_exactly_once(replica_pair, key):
     assert got == [start + 200 * k for k in range(len(got))]
 
 
-def test_replicas_have_the_same_schedules(replica_pair, key):
-    q = Scene(replica_pair.primary.client(), key)
-    q.do("SCHEDULE", "a", "EVERY", 100, "PAYLOAD", "x")
-    q.do("SCHEDULE", "b", "CRON", "@hourly", "TZ", "Europe/Berlin", "PAYLOAD", "x", "OVERLAP", "SKIP")
-    replica_pair.assert_same(key)
-    q.advance(7_200_000)
-    replica_pair.assert_same(key)
-    q.do("UNSCHEDULE", "a")
-    q.drain("COUNT", 1000)
-    replica_pair.assert_same(key)
-
-
-@pytest.mark.parametrize("preamble", ["yes", "no"])
-def test_schedules_survive_a_rewrite_of_the_log(make_server, key, preamble):
-    server = make_server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble=preamble)
-    client = server.client()
-    q = Scene(client, key)
-    q.do("SCHEDULE", "a", "EVERY", 100, "PAYLOAD", "x", "TYPE", "t", "HEADERS", 1, "h", "v")
-    q.do("SCHEDULE", "b", "CRON", "0 3 * * *", "TZ", "Europe/Berlin", "PAYLOAD", "x", "MISSED", "SKIP")
-    q.advance(250)
-    client.execute_command("BGREWRITEAOF")
-    wait_for(lambda: server.info("persistence")["aof_rewrite_in_progress"] == "0", 20, "the AOF rewrite")
-    q.advance(50)
-    before, rows = digest(client, key), q.schedules()
-    server.restart(crash=True)
-    q = Scene.over(server.client(), key)
-    assert q.digest() == before
-    assert q.schedules() == rows
-    q.advance(100)
-    assert q.row(f"a@{START + 400}")["headers"] == {"h": "v"}
-
-
 def test_each_fire_is_one_log_entry_without_a_transaction(make_server, key):
-    server = make_server(appendonly="yes", appendfsync="always")
+    server = make_server(appendonly="yes")
     q = Queue(server.client(), key)
     q.do("SCHEDULE", "s", "EVERY", 100, "PAYLOAD", "x")
-    before = _commands(_aof(server))
+    before = len(commands(server))
     assert before >= 1
     wait_for(lambda: q.len() >= 5, 5, "five fires")
     q.do("UNSCHEDULE", "s")
-    n = q.len()
-    data = _aof(server)
-    assert b"MULTI" not in data
-    assert _commands(data) <= before + n + 1
+    entries = commands(server)
+    assert [b"MULTI"] not in entries
+    assert len(entries) <= before + q.len() + 1
 
 
 def test_each_missed_fire_is_one_log_entry(make_server, key):
-    server = make_server(appendonly="yes", appendfsync="always")
+    server = make_server(appendonly="yes")
     q = Queue(server.client(), key)
     start = q.do("SCHEDULE", "s", "EVERY", 20, "PAYLOAD", "x", "MISSED", "ALL")
     wait_for(lambda: q.len() >= 3, 5, "some fires")
@@ -198,29 +137,7 @@ def test_each_missed_fire_is_one_log_entry(make_server, key):
     q.do("UNSCHEDULE", "s")
     fires = fire_times(q, "s")
     assert fires == [start + 20 * k for k in range(len(fires))]
-    data = _aof(server)
-    assert b"MULTI" not in data
+    entries = commands(server)
+    assert [b"MULTI"] not in entries
     # SCHEDULE and UNSCHEDULE are log entries too.
-    assert _commands(data) >= len(fires) + 2
-
-
-def _aof(server):
-    files = sorted((server.dir / "appendonlydir").glob("*.incr.aof"))
-    return b"".join(f.read_bytes() for f in files)
-
-
-def _commands(data):
-    """Counts the commands in AOF text."""
-    n = at = 0
-    while at < len(data):
-        end = data.index(b"\r\n", at)
-        if data[at : at + 1] == b"#":
-            at = end + 2
-            continue
-        args = int(data[at + 1 : end])
-        at = end + 2
-        for _ in range(args):
-            end = data.index(b"\r\n", at)
-            at = end + 2 + int(data[at + 1 : end]) + 2
-        n += 1
-    return n
+    assert len(entries) >= len(fires) + 2

@@ -11,7 +11,7 @@ from tests.harness.aof import commands
 from tests.harness.replies import Queue, digest, msgs
 from tests.harness.server import wait_for
 
-AOF = {"appendonly": "yes", "appendfsync": "always"}
+AOF = {"appendonly": "yes"}
 CLOCKS = pytest.mark.parametrize("clock", ["MANUAL", "SERVER"])
 
 

@@ -131,7 +131,7 @@ def test_a_server_that_was_a_primary_replays_as_a_replica_whatever_its_primary_s
 
 
 def test_a_log_switched_on_during_traffic_has_everything_since(make_server):
-    server = make_server(**OFTEN, appendfsync="always")
+    server = make_server(**OFTEN)
     time.sleep(ALONE)
     with Steady(server):
         server.client().config_set("appendonly", "yes")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.harness.scene import START, Scene, twin
+from tests.harness.scene import Scene
 from tests.harness.server import wait_for
 
 FOUR = ("a", "b", "c", "d")
@@ -244,14 +244,3 @@ def test_a_bound_batch_ends_when_its_connection_closes(server, key):
     wait_for(lambda: q.len("running") == 0, 5, "the end of the bound leases")
     assert [q.row(id)["timeouts"] for id in FOUR] == [1, 0, 0, 0]
     assert q.take("GROUP", "g", "COUNT", 10) == list(FOUR)
-
-
-def test_a_restored_batch_still_returns_its_later_messages(r, key):
-    q, receipts = batch(r, key, "BACKOFF", "FIXED", 100)
-    other = twin(q, key + b":restored")
-    for scene in (q, other):
-        assert scene.nack(receipts[1]) == 1
-        assert running(scene) == ["a"]
-        assert scene.ack(*receipts) == 1
-        scene.to(START + 100)
-        assert scene.take("GROUP", "g", "COUNT", 10) == ["b", "c", "d", "e", "f"]

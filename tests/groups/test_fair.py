@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.harness.scene import Scene, assert_same_digest, text, twin
+from tests.harness.scene import Scene
 
 
 def work(q, ms, takes):
@@ -48,17 +48,6 @@ def test_fair_can_be_altered_back(q):
     assert q.info()["fair"] == b"COUNT"
     order = [id[0] for id in q.take("COUNT", 2)]
     assert sorted(order) == ["a", "b"]
-
-
-def test_what_was_used_survives_dump_and_restore(q, key):
-    work(q, 700, {"a": 50, "b": 10})
-    q.hold()
-    other = twin(q, key + b"2")
-    assert_same_digest(q.client, q.key, other.key)
-    for _ in range(20):
-        q.advance(30)
-        other.advance(30)
-        assert text(q.drain("COUNT", 1)[:3]) == text(other.drain("COUNT", 1)[:3])
 
 
 def test_an_unknown_word_is_refused(q):

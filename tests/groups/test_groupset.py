@@ -1,6 +1,5 @@
 """DQ.GROUPSET: weight, concurrency and rate of one group."""
 
-import pytest
 
 from tests.harness.scene import START, Scene
 
@@ -143,22 +142,3 @@ def test_a_group_with_default_settings_is_forgotten(r, key):
     q.do("GROUPSET", "g", "WEIGHT", 3, "CONCURRENCY", 2, "RATE", 1, "PER", 10)
     q.do("GROUPSET", "g", "WEIGHT", 1, "CONCURRENCY", 0, "RATE", 0)
     assert q.groups() == {}
-
-
-@pytest.mark.parametrize("way", ["reload", "copy"])
-def test_settings_survive_reload_and_copy(r, key, way):
-    q = Scene(r, key)
-    q.do("GROUPSET", "g", "WEIGHT", 2, "CONCURRENCY", 9, "RATE", 3, "PER", 1000)
-    q.fill("g", *"abcde")
-    q.ack(*q.receipts("COUNT", 2))
-    if way == "reload":
-        r.execute_command("DEBUG", "RELOAD")
-    else:
-        r.execute_command("COPY", key, key + b":c")
-        q = Scene.over(r, key + b":c")
-    group = q.groups()["g"]
-    assert (group["weight"], group["concurrency"]) == (2, 9)
-    # Two of the three slots were used before.
-    assert q.take("COUNT", 10) == ["c"]
-    q.to(START + 1000)
-    assert q.take("COUNT", 10) == ["d", "e"]

@@ -188,15 +188,6 @@ def test_a_blocked_group_without_messages_is_listed(r, key):
     assert q.groups() == {}
 
 
-def test_a_blocked_group_stays_blocked_after_a_reload(r, key):
-    q = with_dead_head(r, key, "DEADRETAIN", 100)
-    q.advance(100)
-    r.execute_command("DEBUG", "RELOAD")
-    assert q.take() == []
-    q.do("RESUME", "GROUP", "g")
-    assert q.drain() == ["b", "c"]
-
-
 def blocked_by_many(r, key, *options):
     """A group that is blocked by thousands of dead messages."""
     q = Scene(r, key, "ONDEAD", "BLOCK", *options)

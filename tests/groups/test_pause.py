@@ -146,13 +146,3 @@ def test_groups_whose_pauses_end_together_join_in_send_order(r, key):
     q.do("PAUSE", "GROUP", "b", "FOR", 10)
     q.advance(10)
     assert q.take("COUNT", 2) == ["b1", "a1"]
-
-
-def test_a_pause_survives_reload_and_ends_in_time(r, key):
-    q = paused(r, key, "FOR", 100)
-    q.do("PAUSE", "GROUP", "h")
-    r.execute_command("DEBUG", "RELOAD")
-    assert q.take("COUNT", 10) == []
-    q.advance(100)
-    assert q.take("COUNT", 10) == ["a"]
-    assert q.groups()["h"]["state"] == "paused"

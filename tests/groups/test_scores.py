@@ -69,17 +69,6 @@ def test_resp3_gives_integers_that_no_double_holds_as_integers(server, key):
         assert isinstance(shown, float) == (abs(score) <= 2**53)
 
 
-def test_neighbours_in_the_file_and_on_replicas(replica_pair, key):
-    primary = Queue(replica_pair.primary.client(), key)
-    for score in SORTED:
-        push(primary, score, score)
-    primary.client.execute_command("WAIT", 1, 5000)
-    replica = Queue(replica_pair.replica.client(), key)
-    assert replica.digest() == primary.digest()
-    primary.client.copy(key, key + b"2")
-    assert Queue(primary.client, key + b"2").ids("COUNT", 100, "GROUP", 7) == [s.encode() for s in SORTED]
-
-
 INEXACT = ["18446744073709551616", "-9223372036854775809", "9007199254740993.5", "9007199254740993.0", "1e999", "1e-400"]
 
 

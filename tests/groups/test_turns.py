@@ -1,8 +1,7 @@
 """The lines in which groups wait for their turn: fairness, weights, batches, and where a group joins."""
 
-import pytest
 
-from tests.harness.scene import Scene, assert_same_digest, twin
+from tests.harness.scene import Scene
 
 
 def wide(r, key, *options):
@@ -231,35 +230,3 @@ def test_maxbytes_ends_a_batch(r, key):
     for id in ("a1", "a2", "a3"):
         q.do("SEND", b"x" * 100, "ID", id, "GROUP", "a")
     assert q.take("GROUP", "a", "COUNT", 3, "MAXBYTES", 250) == ["a1", "a2"]
-
-
-def history(r, key):
-    """A queue in the middle of the turn of a weighted group, with nothing leased."""
-    q = Scene(r, key, "GROUPCONCURRENCY", 50)
-    q.do("GROUPSET", "b", "WEIGHT", 3)
-    for i in range(1, 7):
-        for g in "dbac":
-            q.add(f"{g}{i}", "GROUP", g, "PRIORITY", 1 if g == "c" and i > 3 else 0)
-        q.add(f"u{i}")
-    for n in (1, 1, 2):
-        q.ack(*q.receipts("COUNT", n))
-    return q
-
-
-@pytest.mark.parametrize("way", ["reload", "dump", "copy", "rename"])
-def test_turns_survive_reload_dump_copy_and_rename(r, key, way):
-    plain = history(r, key + b":plain")
-    q = history(r, key)
-    if way == "reload":
-        r.execute_command("DEBUG", "RELOAD")
-    elif way == "dump":
-        q = twin(q, key + b":other")
-        assert_same_digest(r, key, q.key)
-    elif way == "copy":
-        assert r.execute_command("COPY", key, key + b":other") in (1, True)
-        q = Scene.over(r, key + b":other")
-        assert_same_digest(r, key, q.key)
-    else:
-        r.execute_command("RENAME", key, key + b":other")
-        q = Scene.over(r, key + b":other")
-    assert [q.take() for _ in range(30)] == [plain.take() for _ in range(30)]

@@ -201,4 +201,4 @@ class FaultyWorker(ABC):
 
 
 def _server() -> Server:
-    return Server(appendonly="yes", appendfsync="always").start()
+    return Server(appendonly="yes").start()

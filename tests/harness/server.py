@@ -35,8 +35,9 @@ DEFAULTS = {
     "bind": "127.0.0.1",
     "save": '""',
     "appendonly": "no",
-    # A killed server has logged the commands that it has replied to, also while the disk is slow.
-    "appendfsync": "always",
+    # A server that is killed has written the commands that it has replied to, and the system keeps them. With everysec it
+    # may put off a write while the disk is busy.
+    "appendfsync": "no",
     "enable-debug-command": "yes",
     "enable-module-command": "yes",
     "repl-diskless-sync-delay": "0",

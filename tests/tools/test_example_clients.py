@@ -339,7 +339,7 @@ def test_a_frozen_worker_cannot_finish_a_message_of_another(server):
 def test_producer_and_worker_continue_after_a_crash_of_the_server(program, make_server):
     # The server may have delivered a message whose reply was lost in the crash. It delivers that message again when the
     # lease has ended.
-    server = make_server(appendonly="yes", appendfsync="always", **{"dq.start-grace": 1000})
+    server = make_server(appendonly="yes", **{"dq.start-grace": 1000})
     Queue(server.client(), "orders").do("CREATE", "RETRIES", 9, "DEDUP", 60_000)
     with program.working(server.port, lease_ms=1000) as process:
         producer = program.start("send", server.port, 40, 30)

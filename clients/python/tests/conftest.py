@@ -21,7 +21,7 @@ bytecode.keep()
 def _server():
     if not module_path().exists():
         pytest.exit(f"no module at {module_path()}: build it first (make build) or set DQ_MODULE", 2)
-    server = Server(appendonly="yes", appendfsync="always").start()
+    server = Server(appendonly="yes").start()
     yield server
     server.close()
 
