@@ -147,31 +147,6 @@ def test_a_key_of_another_type_refuses_all_of_it(r, key, dest):
     assert q.state("a") == "running"
 
 
-ERRORS = [
-    (("x", "NEXT", "d", "p"), "receipt must be an integer"),
-    ((1, "RESULT", "r", "RESULT", "s", "NEXT", "d", "p"), "RESULT is given twice"),
-    ((1, "RESULT", "r", "ID", "a"), "unknown option 'ID'"),
-    ((1, "NEXT", "d", "p", "COUNT", 5), "unknown option 'COUNT'"),
-    ((1, "NEXT", "d", "p", "NEXT", "d"), "payload needs a value"),
-    ((1, "NEXT", "d", "p", "NEXT"), "NEXT needs a value"),
-    ((1, "NEXT", "d", "p", "DELAY", 5, "AT", 5, "NEXT", "d", "p"), "DELAY and AT exclude each other"),
-    ((1, "NEXT", "d", "p", "GROUP", "g", "NEXT", "d", "p", "SCORE", 1), "SCORE needs GROUP"),
-    ((1, "NEXT", "d", "p", "REPLACE"), "REPLACE needs an id"),
-    ((1, "NEXT", "d", "p", "ID", ""), "ID must be 1 to 1024 bytes long"),
-    ((1, *("NEXT", "d", "p") * 129), "NEXT may be given 128 times at most"),
-]
-
-
-@pytest.mark.parametrize("args, error", ERRORS, ids=[e for _, e in ERRORS])
-def test_errors_change_nothing(r, key, args, error):
-    q, receipt = running(r, key)
-    before = q.digest()
-    args = [receipt if a == 1 and n == 0 else a for n, a in enumerate(args)]
-    assert error in q.fails("ACKSEND", *args)
-    assert q.digest() == before
-    assert not r.exists("d")
-
-
 def test_128_messages_can_follow(r, key, dest):
     q, receipt = running(r, key)
     ids = q.do("ACKSEND", receipt, *("NEXT", dest, "p") * 128)
@@ -213,23 +188,6 @@ def test_events_come_of_both_after_all_is_done(server, r, key, dest):
         sub.close()
     finally:
         r.config_set("notify-keyspace-events", "")
-
-
-def test_it_works_in_a_transaction_and_in_a_script(server, r, key, dest):
-    q = Manual(r, key)
-    q.do("MSEND", 2, "a", "b")
-    first, second = q.fetch("COUNT", 2)
-    w = server.wire()
-    w.ok("MULTI")
-    w.ok("DQ.ACKSEND", key, first.receipt, "NEXT", dest, "p", "ID", "p")
-    w.ok("DQ.ACKSEND", key, first.receipt, "NEXT", dest, "p", "ID", "p")
-    w.ok("DQ.FETCH", dest)
-    sent, again, fetched = w.ok("EXEC")
-    assert sent == [b"p"] and again is None or again is NULL_ARRAY
-    assert fetched[0][0] == b"p"
-    script = "return redis.call('DQ.ACKSEND', KEYS[1], ARGV[1], 'NEXT', KEYS[2], 'q', 'ID', 'q')"
-    assert r.eval(script, 2, key, dest, second.receipt) == [b"q"]
-    assert (q.len(), Queue(r, dest).len()) == (0, 2)
 
 
 def test_it_is_refused_at_maxmemory_and_acks_are_not(server, r, key, dest):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.harness.replies import Queue, as_map, as_maps, digest
+from tests.harness.replies import as_map, as_maps
 from tests.harness.scene import START, Scene, text
 from tests.harness.waiting import got, waiter
 
@@ -172,32 +172,6 @@ def test_a_message_may_send_its_successors_into_its_batch(q, key):
     assert q.drain() == ["n", "held", "e"]
 
 
-@pytest.mark.parametrize("words, named", [
-    (("BATCH",), "BATCH"), (("BATCH", ""), "BATCH"), (("BATCH", "x" * 1025), "BATCH"),
-    (("AFTER",), "AFTER"), (("AFTER", ""), "AFTER"), (("AFTER", "b", "AFTER", "b"), "AFTER"),
-    (("ONFAIL", "GO"), "ONFAIL"), (("AFTER", "b", "ONFAIL"), "ONFAIL"), (("AFTER", "b", "ONFAIL", "x"), "ONFAIL"),
-    (("BATCH", "b", "BATCH", "b"), "BATCH"), (("AFTER", "b", "BATCH", "b"), "BATCH"),
-])  # fmt: skip
-def test_wrong_options_are_errors_that_change_nothing(q, words, named):
-    before = digest(q.client, q.key)
-    for verb in (("SEND", "x"), ("MSEND", 1, "x"), ("SCHEDULE", "s", "EVERY", 5, "PAYLOAD", "x")):
-        error = q.fails(*verb, *words)
-        assert error.startswith(("ERR", "wrong number")) or named in error
-    assert digest(q.client, q.key) == before
-
-
-def test_errors_of_batches(q):
-    for words in (("x",), ("COUNT", 0), ("COUNT", 10_001), ("CURSOR", "x"), ("COUNT", 1, "COUNT", 1)):
-        q.fails("BATCHES", *words)
-
-
-def test_batches_of_a_missing_key_and_of_another_type(r, key):
-    q = Queue(r, key)
-    assert q.do("BATCHES") == [b"0", []]
-    r.set(key, "x")
-    assert "WRONGTYPE" in q.fails("BATCHES")
-
-
 def test_batches_are_listed_step_by_step(r, key):
     q = Scene(r, key)
     for n in range(25):
@@ -258,43 +232,6 @@ def test_a_copy_has_the_batches_and_runs_nothing(q, r, key):
     assert batches(other) == {"b": counts(pending=2, held=1)}
     assert other.drain("COUNT", 9)[-1] == "held"
     r.delete(copy)
-
-
-@pytest.mark.parametrize("way", ["transaction", "script"])
-def test_in_a_transaction_and_a_script_it_is_released_at_once(q, r, key, way):
-    q.add("held", "AFTER", "b")
-    receipts = q.receipts("COUNT", 2)
-    if way == "transaction":
-        with r.pipeline(transaction=True) as pipe:
-            pipe.execute_command("DQ.ACK", key, *receipts)
-            pipe.execute_command("DQ.FETCH", key)
-            acked, fetched = pipe.execute()
-    else:
-        script = "return {redis.call('DQ.ACK', KEYS[1], ARGV[1], ARGV[2]), redis.call('DQ.FETCH', KEYS[1])}"
-        acked, fetched = r.eval(script, 1, key, *receipts)
-    assert (acked, [text(m[0]) for m in fetched]) == (2, ["held"])
-
-
-@pytest.mark.parametrize("way", ["transaction", "script"])
-def test_acksend_in_a_transaction_and_a_script_keeps_a_batch_open(q, r, key, way):
-    q.add("held", "AFTER", "b")
-    first, last = q.receipts("COUNT", 2)
-    words = ("DQ.ACKSEND", key, last, "NEXT", key, "more", "ID", "more", "BATCH", "b")
-    if way == "transaction":
-        with r.pipeline(transaction=True) as pipe:
-            pipe.execute_command("DQ.ACK", key, first)
-            pipe.execute_command(*words)
-            pipe.execute_command("DQ.BATCHES", key)
-            _, sent, (_, [batch]) = pipe.execute()
-    else:
-        script = (
-            "redis.call('DQ.ACK', KEYS[1], ARGV[1]) "
-            "local sent = redis.call('DQ.ACKSEND', KEYS[1], ARGV[2], 'NEXT', KEYS[1], 'more', 'ID', 'more', 'BATCH', 'b') "
-            "return {sent, redis.call('DQ.BATCHES', KEYS[1])}"
-        )
-        sent, (_, [batch]) = r.eval(script, 1, key, first, last)
-    assert text(sent) == ["more"] and text(as_map(batch)) == {"batch": "b", **counts(pending=1, finished=2, held=1)}
-    assert q.drain() == ["more", "held"]
 
 
 def test_a_million_members_cost_little_more_than_plain_messages(r, key):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.harness.replies import Manual, Queue
+from tests.harness.replies import Manual
 
 STATES = "delayed ready blocked retry running finished dead cancelled".split()
 
@@ -40,18 +40,6 @@ def test_cancel_without_retain_leaves_nothing(r, key):
 def test_cancel_counts_an_id_that_is_named_twice_as_two(mixed_queue):
     assert mixed_queue.do("CANCEL", "ready", "ready") == [b"ready", b"cancelled"]
     assert mixed_queue.info()["cancellations"] == 2
-
-
-def test_changes_of_a_missing_queue_do_not_create_it(r, key):
-    q = Queue(r, key)
-    assert q.do("CANCEL", "a", "b") == [None, None]
-    assert q.do("RESCHEDULE", "a", "DELAY", 5) == 0
-    assert q.do("UPDATE", "a", "x") == 0
-    assert q.do("PURGE") == 0
-    assert (q.ack(1), q.nack(1), q.touch(1, 1)) == (0, 0, 0)
-    assert q.do("RESUME") in (b"OK", True)
-    assert q.do("REDRIVE", "ALL") == 0
-    assert r.exists(key) == 0
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -294,40 +294,7 @@ def test_a_replaced_parent_keeps_what_was_counted(q):
     assert q.one().payload == b"new"
 
 
-def test_a_transaction_and_a_script_count_at_once(q, other, r):
-    q.send("x", "ID", "p", "CHILDREN", 4)
-    for id in "abcd":
-        child(other, q, id)
-    pipe = r.pipeline(transaction=True)
-    pipe.execute_command("DQ.CANCEL", other.key, "a")
-    pipe.execute_command("DQ.CANCEL", other.key, "b")
-    pipe.execute_command("DQ.GET", q.key, "p")
-    assert as_map(as_map(pipe.execute()[2])["children"])["cancelled"] == 2
-    script = "redis.call('DQ.FETCH', KEYS[1], 'NOACK', 'COUNT', 2) return redis.call('DQ.LEN', KEYS[2], 'ready')"
-    assert r.eval(script, 2, other.key, q.key) == 1
-    assert q.one().id == b"p"
-
-
-def test_wrong_options_are_refused(q, key):
-    for words, error in (
-        (["CHILDREN", 0], "CHILDREN must be an integer from 1 to 9007199254740991, not '0'"),
-        (["CHILDREN", -1], "CHILDREN must be"),
-        (["CHILDREN", 2**63], "CHILDREN must be"),
-        (["CHILDREN", 1, "CHILDREN", 1], "CHILDREN is given twice"),
-        (["PARENT", "k"], "PARENT needs a value"),
-        (["PARENT", "", "p"], "PARENT must be a key that is not empty, not ''"),
-        (["PARENT", "k", ""], "PARENT"),
-        (["ONDEAD", "GO"], "ONDEAD needs PARENT"),
-        (["PARENT", "k", "p", "ONDEAD", "x"], "ONDEAD must be HOLD, GO or DIE, not 'x'"),
-        (["ID", "me", "PARENT", key, "me"], "PARENT names the message itself"),
-    ):
-        with pytest.raises(redis.ResponseError) as refused:
-            q.send("x", *words)
-        assert error in str(refused.value), words
-    with pytest.raises(redis.ResponseError, match="unknown option 'CHILDREN'"):
-        q.do("SCHEDULE", "s", "EVERY", 5, "PAYLOAD", "p", "CHILDREN", 1)
-    with pytest.raises(redis.ResponseError, match="CURSOR must be 0 or one that DQ.CHILDREN has answered"):
-        q.do("CHILDREN", "p", "CURSOR", "7")
+def test_the_greatest_number_of_children(q):
     q.send("x", "ID", "huge", "CHILDREN", 2**53 - 1)
     assert counts(q, "huge") == {"total": 2**53 - 1, "pending": 2**53 - 1}
 

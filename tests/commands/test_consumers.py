@@ -40,11 +40,6 @@ def test_fetch_without_consumer_records_no_consumer(r, key):
     assert q.info()["consumers"] == 0
 
 
-def test_consumers_of_a_missing_key_is_empty(r, key):
-    assert r.execute_command("DQ.CONSUMERS", key) == []
-    assert r.exists(key) == 0
-
-
 def test_a_consumer_name_can_be_any_bytes(r, key):
     q = Scene(r, key)
     q.add("a")

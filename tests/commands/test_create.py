@@ -103,13 +103,6 @@ def test_create_with_nx_leaves_a_queue_that_exists(r, key):
     assert q.fails("ALTER", "NX", "LEASE", 5).startswith("unknown option 'NX';")
 
 
-def test_create_on_another_type_is_wrongtype(r, key):
-    r.set(key, "text")
-    assert Queue(r, key).fails("CREATE").startswith("WRONGTYPE")
-    assert Queue(r, key).fails("CREATE", "NX").startswith("WRONGTYPE")
-    assert r.type(key) == b"string"
-
-
 @pytest.mark.parametrize("args, name, value", OPTIONS)
 def test_create_takes_the_option(r, key, args, name, value):
     q = Queue(r, key)

@@ -138,12 +138,6 @@ def test_it_is_altered_and_ended(q, r, key, dest):
     assert q.do("REDRIVE", "ALL") == 1
 
 
-def test_it_must_not_be_the_queue_itself(q, r, key):
-    assert "another key" in q.fails("ALTER", "DEADTO", key)
-    assert "another key" in Queue(r, key + b"2").fails("CREATE", "DEADTO", key + b"2")
-    assert "DEADTO needs a value" in q.fails("ALTER", "RETRIES", 5, "DEADTO")
-
-
 def test_a_taken_id_gets_a_new_one(q, r, dest):
     other = Manual(r, dest)
     other.send("old", "ID", "a")
@@ -286,28 +280,6 @@ def test_events_come_of_both_queues(q, r, dest):
         sub.close()
     finally:
         r.config_set("notify-keyspace-events", "")
-
-
-def test_it_works_in_a_transaction_a_script_and_an_acksend(server, r, key, dest):
-    q = Manual(r, key, "RETRIES", 0, "LEASE", 100, "DEADTO", dest)
-    q.do("MSEND", 3, "a", "b", "c")
-    first, second, third = q.fetch("COUNT", 3)
-    w = server.wire()
-    w.ok("MULTI")
-    w.ok("DQ.NACK", key, first.receipt)
-    w.ok("DQ.LEN", dest)
-    w.ok("DQ.TICK", key, "ADVANCE", 50)
-    nacked, there, _ = w.ok("EXEC")
-    assert (nacked, there) == (1, 1)
-    script = "redis.call('DQ.NACK', KEYS[1], ARGV[1]) return redis.call('DQ.LEN', KEYS[2])"
-    assert r.eval(script, 2, key, dest, second.receipt) == 2
-    q.send("d")
-    fourth = q.one()
-    q.do("ALTER", "TTL", 10)
-    q.send("e")
-    assert q.do("ACKSEND", fourth.receipt, "NEXT", dest, "own", "NEXT", key, "again")
-    q.do("NACK", third.receipt)
-    assert Queue(r, dest).payloads("COUNT", 9) == [b"a", b"b", b"own", b"c"]
 
 
 def test_a_burst_of_deaths_goes_in_slices_and_none_is_lost(server, r, key, dest):

@@ -359,18 +359,6 @@ def test_it_goes_on_at_maxmemory(server, q, r, stream):
     assert kinds(r, stream) == "sent ready delivered acked"
 
 
-def test_it_works_in_a_transaction_and_in_a_script(server, q, r, key, stream):
-    w = server.wire()
-    w.ok("MULTI")
-    w.ok("DQ.SEND", key, "x", "ID", "a")
-    w.ok("XLEN", stream)
-    w.ok("DQ.FETCH", key)
-    assert w.ok("EXEC")[1] == 2
-    script = "redis.call('DQ.SEND', KEYS[1], 'y', 'ID', 'b') return redis.call('XLEN', KEYS[2])"
-    assert r.eval(script, 2, key, stream) == 5
-    assert events(r, stream) == [("sent", "a"), ("ready", "a"), ("delivered", "a"), ("sent", "b"), ("ready", "b")]
-
-
 def test_a_client_that_waits_is_told_of(server, q, r, stream):
     with server.wire() as w:
         w.send("DQ.FETCH", q.key, "BLOCK", 0, "CONSUMER", "c")

@@ -54,21 +54,6 @@ def test_find_shows_the_record_that_get_shows(r, key):
         assert [as_map(row) for row in rows] == [as_map(row) for row in q.page(state)[1]]
 
 
-def test_a_missing_key_has_nothing_and_is_not_made(r, key):
-    assert r.execute_command("DQ.FIND", key, "ready") == [b"0", []]
-    assert r.execute_command("DQ.FIND", key, "ready", "IDS") == [b"0", []]
-    assert r.execute_command("DQ.FIND", key, "dead", "DO", "REDRIVE") == [b"0", 0]
-    assert r.exists(key) == 0
-
-
-def test_another_type_is_an_error(r, key):
-    r.set(key, "x")
-    with pytest.raises(Exception, match="WRONGTYPE"):
-        r.execute_command("DQ.FIND", key, "ready")
-    with pytest.raises(Exception, match="WRONGTYPE"):
-        r.execute_command("DQ.FIND", key, "ready", "DO", "PURGE")
-
-
 def dead_letters(q):
     for i, (error, kind) in enumerate([("timeout: a", "mail"), ("timeout: b", "fax"), ("refused", "mail")]):
         q.add(f"m{i}", "TYPE", kind, "HEADERS", 2, "to", f"user{i}", "lang", "en", "GROUP", f"g{i % 2}")
@@ -295,19 +280,6 @@ def test_resp3_replies_have_maps(server, r, key):
     cursor, [row] = w.ok("DQ.FIND", key, "ready")
     assert cursor == b"0" and isinstance(row, dict) and row[b"id"] == b"a" and row[b"type"] is None
     assert w.ok("DQ.FIND", key, "ready", "DO", "CANCEL") == [b"0", 1]
-
-
-def test_find_works_in_transactions_and_scripts(r, key):
-    q = Scene(r, key)
-    for id in "abc":
-        q.add(id)
-    pipe = r.pipeline(transaction=True)
-    pipe.execute_command("DQ.FIND", key, "ready", "ID", "a", "DO", "PURGE")
-    pipe.execute_command("DQ.FIND", key, "ready", "IDS")
-    assert pipe.execute() == [[b"0", 1], [b"0", [b"b", b"c"]]]
-    script = "return redis.call('DQ.FIND', KEYS[1], 'ready', 'ID', 'b', 'DO', 'CANCEL')"
-    assert r.eval(script, 1, key) == [b"0", 1]
-    assert q.listed("ready") == ["c"]
 
 
 def test_a_find_that_changes_nothing_does_not_touch_a_watched_key(r, key):

@@ -84,15 +84,6 @@ def test_len_counts_the_messages_of_each_state(mixed_queue):
     assert mixed_queue.len() == 6
 
 
-def test_a_missing_key_reads_as_an_empty_queue(r, key):
-    q = Queue(r, key)
-    assert q.len() == 0
-    assert [q.len(s) for s in STATES] == [0] * 8
-    assert q.peek("COUNT", 5) == []
-    assert q.fails("INFO") == "no such queue"
-    assert r.exists(key) == 0
-
-
 def test_peek_shows_what_fetch_returns_and_takes_nothing(r, key):
     q = Manual(r, key)
     for n in range(10):

@@ -86,15 +86,6 @@ def test_every_count_lists_all_messages(r, key, count):
     assert q.listed("delayed", "COUNT", count) == [f"m{i:02}" for i in range(25)]
 
 
-def test_a_missing_key_and_an_empty_state_list_nothing(r, key):
-    assert r.execute_command("DQ.LIST", key, "ready") == [b"0", []]
-    assert r.exists(key) == 0
-    q = Scene(r, key)
-    for state in STATES:
-        assert q.page(state) == ("0", [])
-        assert q.page(state.upper(), "IDS") == ("0", [])
-
-
 def walk(q, state, between, *options, count=7):
     """Pages through a state; between() runs after every page. Returns the ids seen."""
     seen, cursor, calls = [], "0", 0

@@ -1,6 +1,5 @@
 """EXPIREAT, MAXWAIT and IFGROUP: options of one message on SEND, MSEND, GROUPPUSH and SCHEDULE."""
 
-import pytest
 
 from tests.harness.replies import Manual, Queue, as_maps
 from tests.harness.wire import NULL_ARRAY
@@ -224,32 +223,3 @@ def test_a_schedule_whose_ifgroup_does_not_hold_skips_the_fire(r, key):
 
 
 # ---- all of them ------------------------------------------------------------
-
-BAD = [
-    (("EXPIREAT", 5, "TTL", 5), "EXPIREAT|TTL"),
-    (("MAXWAIT", 5), "MAXWAIT"),
-    (("MAXWAIT", 5, "ID", "a"), "MAXWAIT"),
-    (("IFGROUP",), "IFGROUP"),
-    (("GROUP", "g", "IFGROUP", "IFGROUP"), "IFGROUP"),
-    (("RETAIN", 5, "RETAIN", 5), "RETAIN"),
-    (("RETAIN", -1), "RETAIN"),
-    (("EXPIREAT", "x"), "EXPIREAT"),
-    (("EXPIREAT",), "EXPIREAT"),
-    (("ID", "a", "REPLACE", "MAXWAIT", "x"), "MAXWAIT"),
-]
-
-
-@pytest.mark.parametrize("words, named", BAD)
-def test_bad_options_are_refused_and_change_nothing(r, key, words, named):
-    q = Manual(r, key)
-    error = q.fails("SEND", "x", *words)
-    assert error.startswith("ERR") or error.split(" ")[0] in named
-    assert any(name in error for name in named.split("|"))
-    assert q.len() == 0
-
-
-def test_a_schedule_takes_neither_expireat_nor_maxwait(r, key):
-    q = Manual(r, key)
-    for words in (("EXPIREAT", 5), ("MAXWAIT", 5)):
-        assert words[0] in q.fails("SCHEDULE", "s", "EVERY", 5, "PAYLOAD", "p", *words)
-    assert "MAXWAIT" in q.fails("MSEND", 1, "p", "MAXWAIT", 5)

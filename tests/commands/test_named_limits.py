@@ -173,21 +173,6 @@ def test_waiting_clients_are_served_when_a_window_has_room(r3, key, server):
     assert begun[1] - begun[0] >= 300
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (("SEND", "x", "LIMITS", 2, "a"), "ERR LIMITS is followed by fewer values than it says"),
-        (("SEND", "x", "LIMITS", 2, "a", "a"), "ERR LIMITS names 'a' twice"),
-        (("SEND", "x", "LIMITS", 1, "a*"), "ERR LIMITS must be names without *, not 'a*'"),
-        (("SEND", "x", "LIMITS", 9, *"abcdefghi"), "ERR LIMITS must be an integer from 1 to 8, not '9'"),
-        (("LIMIT", "a", "WEIGHT"), "ERR WEIGHT needs CONCURRENCY"),
-        (("LIMIT", "a", *("RATE", 1, "PER", 1) * 5), "ERR RATE may be given at most 4 times"),
-    ],
-)
-def test_what_is_wrong_is_named(q, words, error):
-    assert q.fails(*words).startswith(error.removeprefix("ERR "))
-
-
 def test_a_group_that_waits_for_a_limit_is_held(q):
     q.do("LIMIT", "l", "CONCURRENCY", 1)
     for id in "ab":

@@ -139,20 +139,3 @@ def test_results_end_a_wait_and_are_given_when_the_fetch_blocks(server, r3, key)
     assert q.get("a")["result"] == b"done"
     q.send("y")
     assert len(msgs(worker.recv(5))) == 1
-
-
-def test_bad_results_are_refused(r, key):
-    q = Manual(r, key)
-    q.send("x")
-    receipt = q.one().receipt
-    for words in (
-        ("RESULTS", 1, "a"),
-        ("ACK", 1, receipt, "RESULTS", 2, "a", "b"),
-        ("ACK", 2, receipt, receipt, "RESULTS", 1, "a"),
-        ("ACK", 1, receipt, "RESULTS", 0),
-        ("ACK", 1, receipt, "RESULTS", 2, "a"),
-        ("ACK", 1, receipt, "RESULTS", "x"),
-        ("ACK", 1, receipt, "RESULTS", 1, "a", "RESULTS", 1, "a"),
-    ):
-        assert "RESULTS" in q.fails("FETCH", *words), words
-    assert q.ack(receipt) == 1

@@ -274,23 +274,6 @@ def test_acksend_signals_in_the_same_step(q, r, key):
     assert other.get("job")["signal"] == b"done"
 
 
-def test_mistakes_name_the_word(q):
-    q.send("x", "ID", "job")
-    receipt = q.one().receipt
-    before = q.digest()
-    assert "SILENT" in q.fails("NACK", receipt, "PARK")
-    assert "PARK" in q.fails("NACK", receipt, "SILENT", "FOR", 5)
-    assert "PARK" in q.fails("NACK", receipt, "SILENT", "DELAY", 5, "PARK")
-    assert "FOR" in q.fails("NACK", receipt, "SILENT", "PARK", "FOR", 0)
-    assert "FOR" in q.fails("SEND", "x", "FOR", 5)
-    assert "FOR" in q.fails("SEND", "x", "PARK", "FOR", "x")
-    assert "DATA" in q.fails("SIGNAL", "job", "DATA", b"n" * 65537)
-    assert "DATA" in q.fails("SIGNAL", "job", "DATA")
-    assert "x" in q.fails("SIGNAL", "job", "x")
-    assert "SIGNAL" in q.fails("ACKSEND", receipt, "SIGNAL", q.key, "job")
-    assert q.digest() == before
-
-
 def test_it_can_be_given_wherever_a_message_is_sent(q):
     q.do("MSEND", 2, "x", "y", "PARK")
     q.do("GROUPPUSH", '{"g": 1}', "GROUPBY", 1, "g", "PARK", "FOR", 7)

@@ -1,6 +1,6 @@
 """DQ.PAUSE and DQ.RESUME of a whole queue; those of a group are in tests/groups/test_pause.py."""
 
-from tests.harness.replies import Manual, Queue, truth
+from tests.harness.replies import Manual, truth
 
 
 def test_pause_stops_delivery_and_nothing_else(r, key):
@@ -48,14 +48,6 @@ def test_a_later_pause_replaces_the_earlier_one(r, key):
     assert q.fetch() == []
     q.do("RESUME")
     assert len(q.fetch()) == 1
-
-
-def test_pause_creates_a_missing_queue(r, key):
-    q = Queue(r, key)
-    q.do("PAUSE")
-    assert r.type(key) == b"dqueue-rs"
-    q.send("x")
-    assert q.fetch() == []
 
 
 def test_fetch_noack_and_mfetch_deliver_nothing_during_a_pause(r, key):

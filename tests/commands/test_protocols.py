@@ -173,14 +173,33 @@ GENERATED = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a
 LEAST_RECEIPT = 10**14
 
 
-def run(server, protocol) -> list:
+def alone(wire, words):
+    return wire.call(*words)
+
+
+def in_a_transaction(wire, words):
+    wire.ok("MULTI")
+    wire.ok(*words)
+    [reply] = wire.ok("EXEC")
+    return reply
+
+
+def in_a_script(wire, words):
+    if "BIND" in words:
+        # A script has no connection.
+        at = words.index("BIND")
+        words[at : at + 3] = []
+    return wire.call("EVAL", "return redis.pcall(unpack(ARGV))", 0, *words)
+
+
+def run(server, protocol, how=alone) -> list:
     """All replies of the script."""
     wire = server.wire(protocol)
     wire.ok("FLUSHALL")
     receipts, replies = [], []
     for call in SCRIPT:
         words = [receipts[int(word[1:])] if word.startswith("$") else word.replace("_", " ") for word in call.split()]
-        reply = wire.call("DQ." + words[0], *words[1:])
+        reply = how(wire, ["DQ." + words[0], *words[1:]])
         replies.append(reply)
         assert wire.ok("PING") == b"PONG", f"{call}: the next reply is that of the next command"
         if words[0] == "FETCH" and reply and not isinstance(reply, Error):
@@ -232,6 +251,12 @@ def test_every_reply_over_resp3_is_that_over_resp2_with_types(server):
     assert kinds(over3) == {dict, list, bytes, int, float, bool, type(None), Status, Error}
 
 
+@pytest.mark.parametrize("how", [in_a_transaction, in_a_script])
+def test_every_reply_in_a_transaction_and_in_a_script_is_the_same(server, how):
+    for call, plain, other in zip(SCRIPT, run(server, 2), run(server, 2, how), strict=True):
+        assert comparable(other) == comparable(plain), call
+
+
 # The calls of the script that are errors; all others must obey their options.
 REFUSED = {"CREATE q", "INFO missing", "SEND plain x"}
 
@@ -252,15 +277,15 @@ def tokens(arguments, named: bool = False) -> set:
     return found
 
 
-def commands(server) -> list:
+def commands(wire) -> list:
     """All commands of the module except the internal ones."""
-    names = server.wire(3).ok("COMMAND", "LIST", "FILTERBY", "MODULE", "dq")
+    names = wire.ok("COMMAND", "LIST", "FILTERBY", "MODULE", "dq")
     return sorted(name.decode().upper().removeprefix("DQ.") for name in names if name not in (b"dq.op", b"dq.ops"))
 
 
 def test_the_script_has_every_option_of_every_command(server):
     wire = server.wire(3)
-    for verb in commands(server):
+    for verb in commands(wire):
         [doc] = wire.ok("COMMAND", "DOCS", f"dq.{verb}").values()
         said = {word.upper() for call in SCRIPT if call.split()[0] == verb for word in call.split()[1:]}
         assert said, f"no call of {verb}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.harness.replies import Manual, Queue
+from tests.harness.replies import Manual
 from tests.harness.scene import STATES, Scene, assert_same_digest, twin
 from tests.harness.server import wait_for
 
@@ -106,13 +106,6 @@ def test_purge_that_matches_nothing_changes_nothing(r, key):
     assert q.do("PURGE", "GROUP", "nobody") == 0
     assert q.do("PURGE", "GROUP", "h", "STATE", "dead") == 0
     assert q.digest() == before
-
-
-def test_purge_of_a_missing_key_replies_0(r, key):
-    q = Queue(r, key)
-    assert q.do("PURGE") == 0
-    assert q.do("PURGE", "STATE", "dead", "GROUP", "g") == 0
-    assert r.exists(key) == 0
 
 
 def test_a_purged_message_is_never_delivered(r, key):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.harness.replies import Queue
 from tests.harness.scene import START, Scene
 
 
@@ -136,13 +135,6 @@ def test_redrive_wakes_a_blocked_consumer(server, r3, key):
     server.wait_blocked(1)
     assert q.do("REDRIVE", "ALL") == 1
     assert wire.recv(2)[0][0] == b"a"
-
-
-def test_redrive_of_a_missing_key_replies_0(r, key):
-    q = Queue(r, key)
-    assert q.do("REDRIVE", "ALL") == 0
-    assert q.do("REDRIVE", "IDS", 1, "a") == 0
-    assert r.exists(key) == 0
 
 
 def test_redrive_takes_only_dead_messages(r, key):

@@ -221,13 +221,6 @@ def test_a_closed_queue_takes_none(r, key):
     assert q.fails("SEND", "x", "ID", "job", "REPLACE", "RERUN").startswith("QUEUECLOSED")
 
 
-def test_rerun_needs_replace(q):
-    assert "RERUN" in q.fails("SEND", "x", "ID", "job", "RERUN")
-    assert "RERUN" in q.fails("SEND", "x", "ID", "job", "REPLACE", "RERUN", "RERUN")
-    assert "RERUN" in q.fails("MSEND", 1, "x", "RERUN")
-    assert "RERUN" in q.fails("SCHEDULE", "s", "EVERY", 10, "PAYLOAD", "x", "RERUN")
-
-
 def test_in_a_copy_the_message_has_come_back(r, key):
     run_and_replace(Manual(r, key), "GROUP", "g")
     r.execute_command("COPY", key, key + b"-copy")

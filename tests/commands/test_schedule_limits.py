@@ -55,18 +55,6 @@ def test_an_end_in_seconds_is_an_error_that_names_the_unit(server, key, seconds)
         assert w.ok("EXISTS", key) == 0
 
 
-@pytest.mark.parametrize(
-    "options",
-    [("TIMES", 0), ("TIMES", "x"), ("TIMES",), ("UNTIL", -1), ("UNTIL",), ("JITTER", -1), ("JITTER", 1, "JITTER", 1)],
-    ids=str,
-)
-def test_a_bad_value_is_refused_with_the_name_of_its_option(server, key, q, options):
-    with server.wire() as w:
-        refused = w.call("DQ.SCHEDULE", key, "s", "EVERY", 100, "PAYLOAD", "x", *options)
-    assert isinstance(refused, Error) and options[0] in refused
-    assert q.schedules() == {}
-
-
 def test_a_time_whose_id_is_taken_is_skipped_and_counted(q):
     every(q, 100, "TIMES", 2)
     q.send("mine", "ID", f"s@{START + 100}")
@@ -131,14 +119,6 @@ def test_a_paused_schedule_that_is_replaced_goes_on(q):
     every(q, 100)
     assert extras(q)["paused"] == 0
     assert q.advance(100)["fired"] == 1
-
-
-@pytest.mark.parametrize("words", [("s",), ("PAUSE",), ("RESUME", "s", "t"), ("PAUSE", "")], ids=str)
-def test_other_words_of_schedules_are_refused(server, key, q, words):
-    every(q, 100)
-    with server.wire() as w:
-        assert isinstance(w.call("DQ.SCHEDULES", key, *words), Error)
-    assert extras(q)["paused"] == 0
 
 
 def test_whoever_may_not_unschedule_may_not_pause(server, key, q):

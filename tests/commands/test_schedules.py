@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.harness.replies import Queue
 from tests.harness.scene import START, Scene
 
 
@@ -59,13 +58,6 @@ def test_a_schedule_that_starts_now_fires_with_the_next_tick(r, key, start):
     assert q.schedules()["s"]["next-at"] == START + 500
 
 
-def test_schedule_creates_a_missing_queue(r, key):
-    q = Queue(r, key)
-    q.do("SCHEDULE", "s", "EVERY", 10**9, "PAYLOAD", "x")
-    assert r.exists(key) == 1
-    assert q.len() == 0
-
-
 def test_schedules_lists_each_schedule_with_its_times(r, key):
     q = Scene(r, key)
     assert q.do("SCHEDULES") == []
@@ -81,12 +73,6 @@ def test_schedules_lists_each_schedule_with_its_times(r, key):
     assert (rows["b"]["last-at"], rows["b"]["fired"]) == (None, 0)
     assert "100" in rows["a"]["definition"] and "EVERY" in rows["a"]["definition"].upper()
     assert "0 3 * * *" in rows["b"]["definition"] and "Europe/Berlin" in rows["b"]["definition"]
-
-
-def test_a_missing_key_has_no_schedules(r, key):
-    assert r.execute_command("DQ.SCHEDULES", key) == []
-    assert r.execute_command("DQ.UNSCHEDULE", key, "s") == 0
-    assert r.exists(key) == 0
 
 
 def test_unschedule_stops_a_schedule_and_keeps_its_messages(r, key):

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.harness.replies import Manual, as_map, as_maps, truth
-from tests.harness.wire import Error
 
 
 def groups(q):
@@ -173,38 +172,3 @@ def test_a_group_stays_paused_though_its_last_message_was_rejected(r, key):
     assert q.fetch() == []
     q.advance(50)
     assert len(q.fetch()) == 1
-
-
-def test_bad_pauses_are_refused(r, key):
-    q = Manual(r, key)
-    q.send("x", "GROUP", "g")
-    receipt = q.one().receipt
-    for words in (
-        ("PAUSE",),
-        ("PAUSE", "GROUP"),
-        ("PAUSE", "GROUP", 0),
-        ("PAUSE", "GROUP", "x"),
-        ("PAUSE", "ALL", 5),
-        ("PAUSE", 5),
-        ("PAUSE", "GROUP", 5, "PAUSE", "QUEUE", 5),
-    ):
-        assert "PAUSE" in q.fails("NACK", receipt, *words), words
-    assert "DELAY" in q.fails("NACK", receipt, "FATAL", "DELAY", 5)
-    assert q.ack(receipt) == 1
-
-
-def test_snooze_and_pause_work_in_transactions_and_scripts(server, r3, key):
-    q = Manual(r3, key)
-    q.do("MSEND", 2, "a", "b", "GROUP", "g")
-    w = server.wire(3)
-    receipt = q.one().receipt
-    w.ok("MULTI")
-    w.ok("DQ.NACK", key, receipt, "SILENT", "PAUSE", "GROUP", 10)
-    assert w.ok("EXEC") == [1]
-    q.advance(10)
-    receipt = q.one().receipt
-    script = "return redis.call('DQ.NACK', KEYS[1], ARGV[1], 'SILENT', 'DELAY', '20', 'PAUSE', 'QUEUE', '5')"
-    assert w.ok("EVAL", script, 1, key, receipt) == 1
-    assert not isinstance(w.call("DQ.GET", key, "x"), Error)
-    q.advance(5)
-    assert [m.payload for m in q.fetch()] == [b"b"]

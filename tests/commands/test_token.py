@@ -171,29 +171,6 @@ def test_a_repeated_call_does_not_wait_behind_others(server, r, key):
     w.close()
 
 
-ERRORS = [
-    (("TOKEN", "t"), "TOKEN needs CONSUMER"),
-    (("TOKEN",), "TOKEN needs a value"),
-    (("CONSUMER", "c", "TOKEN", ""), "TOKEN must be 1 to 64 bytes long"),
-    (("CONSUMER", "c", "TOKEN", "x" * 65), "TOKEN must be 1 to 64 bytes long"),
-    (("CONSUMER", "c", "TOKEN", "t", "TOKEN", "t"), "TOKEN is given twice"),
-    (("CONSUMER", "c", "TOKEN", "t", "NOACK"), "NOACK and TOKEN exclude each other"),
-    (("CONSUMER", "c", "TOKEN", "t", "COUNT", 1001), "COUNT is at most 1000 with TOKEN"),
-    (("GRACE", 5), "GRACE needs BIND"),
-    (("BIND", "GRACE", -1), "GRACE must be an integer from 0"),
-    (("BIND", "GRACE", 1, "GRACE", 1), "GRACE is given twice"),
-]
-
-
-@pytest.mark.parametrize("options, error", ERRORS, ids=[e for _, e in ERRORS])
-def test_errors_change_nothing(q, options, error):
-    q.send("a")
-    before = q.digest()
-    assert error in q.fails("FETCH", *options)
-    assert error in str(pytest.raises(Exception, q.client.execute_command, "DQ.MFETCH", 1, q.key, *options).value)
-    assert q.digest() == before
-
-
 def test_tokens_of_any_bytes_and_of_64(q):
     q.do("MSEND", 2, *"ab")
     for token in (b"\0\xff" * 32, b"\r"):
@@ -211,16 +188,6 @@ def test_a_copy_has_nothing_to_repeat(r, key):
     [again] = copy.fetch("CONSUMER", "w", "TOKEN", "t")
     assert again.receipt != first[0].receipt
     assert same(first, q.fetch("CONSUMER", "w", "TOKEN", "t"))
-
-
-def test_it_works_in_a_transaction_and_in_a_script(r, key):
-    q = Queue(r, key)
-    q.do("MSEND", 2, *"ab")
-    call = ("DQ.FETCH", key, "CONSUMER", "w", "TOKEN", "t", "BLOCK", 0)
-    first, again = r.pipeline().execute_command(*call).execute_command(*call).execute()
-    assert msgs(first) == msgs(again) and len(first) == 1
-    script = "return redis.call('DQ.FETCH', KEYS[1], 'CONSUMER', 'w', 'TOKEN', 't')"
-    assert msgs(r.eval(script, 1, key)) == msgs(first)
 
 
 def test_a_repeated_call_binds_to_its_own_connection(server, r, key):

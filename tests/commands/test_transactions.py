@@ -81,50 +81,8 @@ def test_ack_and_touch_touch_a_watched_key(server, q):
     assert watched(server, q.key, ("DQ.ACK", receipt))
 
 
-CALLS = [
-    ("DQ.CREATE", "new", "LEASE", 5),
-    ("DQ.SEND", "new", "x", "ID", "a"),
-    ("DQ.MSEND", "new", 2, "x", "y"),
-    ("DQ.FETCH", "new", "COUNT", 2, "LEASE", 5000),
-    ("DQ.MFETCH", 1, "new"),
-    ("DQ.ACK", "new", 1),
-    ("DQ.ACKSEND", "new", 1, "NEXT", "new", "x"),
-    ("DQ.NACK", "new", 1),
-    ("DQ.TOUCH", "new", 5, 1),
-    ("DQ.GET", "new", "a"),
-    ("DQ.LEN", "new"),
-    ("DQ.PEEK", "new"),
-    ("DQ.INFO", "new"),
-    ("DQ.TICK", "new"),
-    ("DQ.RESCHEDULE", "new", "a", "DELAY", 5),
-    ("DQ.UPDATE", "new", "a", "z"),
-    ("DQ.PAUSE", "new"),
-    ("DQ.RESUME", "new"),
-    ("DQ.CANCEL", "new", "a"),
-    ("DQ.PURGE", "new"),
-    ("DQ.ALTER", "new", "LEASE", 9),
-]
-
-
-@pytest.mark.parametrize("protocol", [2, 3])
-def test_every_command_works_in_one_transaction(server, protocol):
-    w = server.wire(protocol)
-    w.ok("MULTI")
-    for call in CALLS:
-        assert w.ok(*call) == b"QUEUED"
-    replies = w.ok("EXEC")
-    assert len(replies) == len(CALLS)
-    assert not [(c, x) for c, x in zip(CALLS, replies) if isinstance(x, Error)]
-    assert w.ok("DQ.LEN", "new") == 0
-
-
-def test_every_command_works_in_a_script_and_send_in_a_function(server):
+def test_send_works_in_a_function(server):
     w = server.wire(2)
-    for call in CALLS:
-        args = [str(a) for a in call]
-        script = "return redis.call(%s) and 1 or 1" % ", ".join(f"'{a}'" for a in args)
-        assert w.ok("EVAL", script, 1, "new") == 1, call
-    w.ok("DEL", "new")
     body = "#!lua name=lib\nredis.register_function('send', function(keys, args) return redis.call('DQ.SEND', keys[1], args[1]) end)"
     w.ok("FUNCTION", "LOAD", "REPLACE", body)
     assert w.ok("FCALL", "send", 1, "new", "payload")

@@ -231,20 +231,6 @@ def test_nothing_runs_in_a_copy(r, key, group, wait):
     assert len(Scene.over(r, key + b":copy").take("COUNT", 10)) == (1 if wait else 0)
 
 
-def test_in_a_transaction_and_a_script_it_opens_at_once(r, key):
-    q = Scene(r, key, "BREAKER", 1, "PER", 9, "OPEN", 9, "RETRIES", -1)
-    q.fill("g", "a", "b")
-    receipt = q.one().receipt
-    with r.pipeline(transaction=True) as pipe:
-        pipe.execute_command("DQ.NACK", key, receipt)
-        pipe.execute_command("DQ.FETCH", key)
-        assert pipe.execute() == [1, []]
-    q.advance(9)
-    receipt = q.one().receipt
-    script = "redis.call('DQ.ACK', KEYS[1], ARGV[1]) return redis.call('DQ.FETCH', KEYS[1])"
-    assert len(r.eval(script, 1, key, receipt)) == 1
-
-
 @GROUPS
 def test_a_blocked_consumer_gets_the_probe_when_it_is_half_open(server, r3, key, group):
     q = Queue(r3, key)

@@ -213,9 +213,3 @@ def test_mfetch_takes_batches(r, key):
     # Both groups are busy now, so neither queue can deliver.
     assert r.execute_command("DQ.MFETCH", 2, empty, key) is None
     assert r.exists(empty) == 0
-
-
-def test_fetch_group_of_a_missing_key_creates_nothing(r, key):
-    q = Scene.over(r, key)
-    assert q.take("GROUP", "g", "COUNT", 10) == []
-    assert r.exists(key) == 0

@@ -48,7 +48,3 @@ def test_fair_can_be_altered_back(q):
     assert q.info()["fair"] == b"COUNT"
     order = [id[0] for id in q.take("COUNT", 2)]
     assert sorted(order) == ["a", "b"]
-
-
-def test_an_unknown_word_is_refused(q):
-    assert q.fails("ALTER", "FAIR", "SIZE").startswith("FAIR must be COUNT, TIME or COST")

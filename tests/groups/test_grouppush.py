@@ -270,31 +270,6 @@ def test_replace_works_with_idpath(r, key):
     assert push(q, '{"g":3,"id":"a","v":3}', *options) is None
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("GROUPBY", 1, "g", "GROUP", "x"),
-        ("GROUPBY", 1, "g", "IDPATH", "id", "ID", "x"),
-        ("GROUPBY", 1, "g", "SCOREPATH", "n", "SCORE", 1),
-        ("GROUPBY", 1, "g", "ATPATH", "n", "AT", 1),
-        ("GROUPBY", 1, "g", "ATPATH", "n", "DELAY", 1),
-        ("GROUPBY", 1, "g", "REPLACE"),
-        ("GROUPBY", 0),
-        ("GROUPBY", 2, "g"),
-        ("GROUPBY", "x", "g"),
-        ("GROUPBY", -1, "g"),
-        ("GROUPBY", 1, "g", "GROUPBY", 1, "g"),
-        ("IDPATH", "id"),
-        ("GROUPBY", 1, "g", "IDPATH"),
-        ("GROUPBY", 1, "g", "NOSUCH"),
-    ],
-)
-def test_bad_options_are_refused(r3, key, options):
-    q = Scene(r3, key)
-    q.fails("GROUPPUSH", '{"g":1,"id":"a","n":5}', *options)
-    assert q.len() == 0
-
-
 def test_paths_and_values_can_be_option_words(r, key):
     q = Scene(r, key)
     doc = '{"GROUPBY":"ID","REPLACE":"DELAY"}'

@@ -152,11 +152,6 @@ def test_ungrouped_messages_are_not_listed_as_a_group(r, key):
     assert q.groups() == {}
 
 
-def test_a_missing_key_lists_no_groups(r, key):
-    assert r.execute_command("DQ.GROUPS", key) == [b"0", []]
-    assert r.exists(key) == 0
-
-
 def test_count_is_10_by_default(r, key):
     q = Scene(r, key)
     for i in range(25):

@@ -4,16 +4,6 @@
 from tests.harness.scene import START, Scene
 
 
-def test_groupset_creates_a_missing_queue(r, key):
-    q = Scene.over(r, key)
-    assert q.do("GROUPSET", "g", "WEIGHT", 2, "CONCURRENCY", 3, "RATE", 4, "PER", 5) in (b"OK", True)
-    assert r.execute_command("TYPE", key) in (b"dqueue-rs", "dqueue-rs")
-    group = q.groups()["g"]
-    assert (group["weight"], group["concurrency"], group["waiting"], group["running"]) == (2, 3, 0, 0)
-    assert group["state"] == "waiting"
-    assert group["head"] is None and group["head-due-at"] is None and group["lease-until"] is None
-
-
 def test_options_come_in_any_order_and_case(r, key):
     q = Scene(r, key)
     q.do("groupset", "g", "rate", 1, "per", 100, "Concurrency", 2, "weight", 9)
@@ -127,14 +117,6 @@ def test_a_group_at_its_rate_joins_the_line_when_a_slot_is_free(r, key):
     assert q.take("COUNT", 2) == ["a", "x"]
     q.advance(100)
     assert q.take("COUNT", 10) == ["y", "b", "z"]
-
-
-def test_bad_settings_are_refused_and_change_nothing(r, key):
-    q = Scene(r, key)
-    before = q.digest()
-    for options in (("WEIGHT", 0), ("CONCURRENCY", -1), ("RATE", 1), ("PER", 5), ("RATE", 1, "PER", 0)):
-        q.fails("GROUPSET", "g", *options)
-    assert q.digest() == before
 
 
 def test_a_group_with_default_settings_is_forgotten(r, key):

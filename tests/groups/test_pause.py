@@ -88,13 +88,6 @@ def test_a_group_may_be_paused_before_it_has_messages(r, key):
     assert q.take() == ["a"]
 
 
-def test_pause_of_a_group_creates_a_missing_queue(r, key):
-    q = Scene.over(r, key)
-    q.do("PAUSE", "GROUP", "g")
-    assert q.groups()["g"]["state"] == "paused"
-    assert q.info()["paused"] in (0, False)
-
-
 def test_a_pause_that_is_over_is_forgotten(r, key):
     q = Scene(r, key)
     q.do("PAUSE", "GROUP", "new", "FOR", 10)

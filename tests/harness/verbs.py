@@ -76,3 +76,12 @@ KEYS = [
     (("UNSCHEDULE", "k", "n"), ["k"]),
     (("SCHEDULES", "k"), ["k"]),
 ]
+
+# The words of a short call of each verb.
+BASE = {words[0]: words[1:] for words, _ in reversed(KEYS)}
+BASE |= {
+    "FIND": ("k", "dead"), "ROUTE": ("family", 4, "group"), "PARTITIONS": ("family", 4), "NFETCH": ("family",), "NINFO": ("family",),
+    "CHILDREN": ("k", "id"), "BATCHES": ("k",), "LIMITS": ("k",), "SIGNAL": ("k", "id"), "ALTER": ("k", "LEASE", 5),
+    "GROUPPUSH": ("k", '{"a":1}', "GROUPBY", 1, "a"), "ACK": ("k", 1), "CANCEL": ("k", "a"), "TICK": ("k",),
+    "RESCHEDULE": ("k", "id", "DELAY", 5),
+}  # fmt: skip
