@@ -15,6 +15,7 @@ SOAK_FLAGS ?=
 export SIM_SECONDS ?= 60
 EXPLORE_FLAGS ?=
 ENGINES ?=
+PARTS ?=
 FRESH_FLAGS ?=
 DRIVER_FLAGS ?=
 VERSIONS_FLAGS ?=
@@ -26,7 +27,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak soak-digests simulate explore fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers bench-bullmq
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers bench-bullmq
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -145,6 +146,12 @@ simulate: ## the core for SIM_SECONDS (60) under random operations, crashes, fai
 
 explore: ## all states of small queues, for a night on two cores; goes on where it was stopped; EXPLORE_SECONDS, EXPLORE_STATES a list
 	@scripts/explore.sh $(EXPLORE_FLAGS)
+
+nightly: ## what takes too long for a change, in one run with one table: AddressSanitizer, Miri, engines, explore, torture and more; PARTS
+	@scripts/nightly.sh $(PARTS)
+
+rust-version: ## everything compiles with the oldest Rust that the manifests name
+	@scripts/rust-version.sh --build
 
 fuzz: ## hostile bytes for the parts that read them, a minute each (FUZZ_SECONDS); needs nightly Rust
 	@scripts/fuzz.sh

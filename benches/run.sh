@@ -11,10 +11,11 @@ scripts/setup.sh build server tests
 build_for_benchmark "$@"
 
 say "building the load generator"
-cargo_of benches/load build --release
+cargo_of benches/load build --profile "$BESIDE"
 say "building the baseline module"
-cargo_of benches/baseline build --release
+cargo_of benches/baseline build --profile "$BESIDE"
 
+built=${BESIDE/dev/debug}
 exec "$VENV/bin/python" "benches/${BENCH:-run.py}" --module "$MODULE" --built "$BUILT" \
-    --generator "$TARGET/load/release/dq-load" --baseline "$TARGET/baseline/release/libdq_baseline.so" \
+    --generator "$TARGET/load/$built/dq-load" --baseline "$TARGET/baseline/$built/libdq_baseline.so" \
     --redis-server "$REDIS_SERVER" "$@"

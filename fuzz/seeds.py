@@ -181,6 +181,26 @@ def main() -> None:
         line(0, "CLOCK", "k", -259200000),
         line(9, "FETCH", "k", "ACK", 1, "~"),
     ]
+    shares = [
+        line(0, "CREATE", "k", "FAIR", "COST", "RETAIN", 99, "RETRIES", 0, "DEADTO", "dead"),
+        line(0, "LIMIT", "k", "api-*", "CONCURRENCY", 2, "RATE", 5, "PER", 50),
+        line(0, "SEND", "k", "p", "ID", "a", "GROUP", "g", "COST", 3, "LIMITS", 2, "api-x", "api-y"),
+        line(0, "SEND", "k", "p", "ID", "b", "GROUP", "h", "COST", 9007199254740991, "LIMITS", 1, "api-x"),
+        line(0, "SEND", "k", "p", "ID", "parent", "CHILDREN", 2),
+        line(0, "SEND", "k", "p", "ID", "c", "PARENT", "k", "parent", "ONDEAD", "DIE"),
+        line(0, "SEND", "k", "p", "ID", "d", "PARK", "FOR", 500),
+        line(9, "FETCH", "k", "COUNT", 3, "LEASE", 20),
+        line(0, "SEND", "k", "q", "ID", "a", "REPLACE", "RERUN", "COST", 2),
+        line(0, "SIGNAL", "k", "d", "DATA", "x"),
+        line(0, "ACK", "k", "~", "COST", 7),
+        line(0, "CHILDREN", "k", "parent"),
+        line(0, "LIMITS", "k", "COUNT", 5),
+        line(90, "FETCH", "k", "COUNT", 9),
+        line(0, "EXPLAIN", "k", "b"),
+        line(0, "SCHEDULES", "k", "PAUSE", "n"),
+    ]
+    put("arguments", 55, b"s" + b"".join(shares))
+    put("arguments", 56, b"m" + b"".join(shares))
     put("arguments", 54, b"s" + b"".join(wrong_clocks))
     put("arguments", 52, b"s" + b"".join(handed_back))
     put("arguments", 53, b"m" + b"".join(handed_back))

@@ -121,11 +121,14 @@ build_for_others() {
 }
 
 # Builds the module for a benchmark with these arguments, like build_for_others. A smoke test of a benchmark takes the
-# module that tests run.
+# module that tests run. BESIDE is the profile of the programs that a benchmark needs beside the module: `dev` for a
+# smoke test, since link-time optimisation takes longer than that runs.
 build_for_benchmark() {
+    BESIDE=release
     case " $* " in
     *" --smoke "* | *" --quick "*)
         scripts/build.sh --checked
+        BESIDE=dev
         MODULE=$CHECKED_MODULE BUILT="debug assertions (\`scripts/build.sh --checked\`)"
         ;;
     *) build_for_others ;;

@@ -6,8 +6,7 @@ are in the tests of crates/queue/src/args.
 
 import pytest
 
-from tests.commands.test_protocols import commands
-from tests.harness.verbs import BASE, KEYLESS
+from tests.harness.verbs import BASE, KEYLESS, commands
 from tests.harness.wire import Error
 
 K, LONG, NOTE = "full", "x" * 1025, "x" * 65537

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.harness.server import wait_for
+from tests.harness.verbs import commands, tokens
 from tests.harness.wire import Error, NullArray, Status
 
 STATES = "delayed ready blocked retry running finished dead cancelled held".split()
@@ -264,23 +265,6 @@ REFUSED = {"CREATE q", "INFO missing", "SEND plain x"}
 def test_the_calls_of_the_script_are_not_refused(server):
     for call, reply in zip(SCRIPT, run(server, 3), strict=True):
         assert isinstance(reply, Error) == (call in REFUSED), (call, reply)
-
-
-def tokens(arguments, named: bool = False) -> set:
-    """The words of a command that are options. Words that are values of an option do not count (`named`)."""
-    found = set()
-    for argument in arguments:
-        token = argument.get(b"token")
-        if token and not (named and argument[b"type"] == b"pure-token"):
-            found.add(token.decode().upper())
-        found |= tokens(argument.get(b"arguments", []), bool(token) and argument[b"type"] == b"oneof")
-    return found
-
-
-def commands(wire) -> list:
-    """All commands of the module except the internal ones."""
-    names = wire.ok("COMMAND", "LIST", "FILTERBY", "MODULE", "dq")
-    return sorted(name.decode().upper().removeprefix("DQ.") for name in names if name not in (b"dq.op", b"dq.ops"))
 
 
 def test_the_script_has_every_option_of_every_command(server):

@@ -85,3 +85,26 @@ BASE |= {
     "GROUPPUSH": ("k", '{"a":1}', "GROUPBY", 1, "a"), "ACK": ("k", 1), "CANCEL": ("k", "a"), "TICK": ("k",),
     "RESCHEDULE": ("k", "id", "DELAY", 5),
 }  # fmt: skip
+
+
+def tokens(arguments, values: bool = False, named: bool = False) -> set:
+    """The words of a command that are options, and those that are `values` of an option (`named`) if they are wanted."""
+    found = set()
+    for argument in arguments:
+        token = argument.get(b"token")
+        if token and (values or not (named and argument[b"type"] == b"pure-token")):
+            found.add(token.decode().upper())
+        found |= tokens(argument.get(b"arguments", []), values, bool(token) and argument[b"type"] == b"oneof")
+    return found
+
+
+def commands(wire) -> list:
+    """All commands of the module except the internal ones."""
+    names = wire.ok("COMMAND", "LIST", "FILTERBY", "MODULE", "dq")
+    return sorted(name.decode().upper().removeprefix("DQ.") for name in names if name not in (b"dq.op", b"dq.ops"))
+
+
+def options(wire, verb, values: bool = False) -> set:
+    """The options of a command, as COMMAND DOCS has them."""
+    [doc] = wire.ok("COMMAND", "DOCS", f"dq.{verb}").values()
+    return tokens(doc[b"arguments"], values)

@@ -30,6 +30,12 @@ pub struct MessageOptions {
     /// Hold it until this batch has ended
     #[arg(long, value_name = "BATCH")]
     after: Option<String>,
+    /// What a dead message of that batch means for it: HOLD, GO or DIE
+    #[arg(long, requires = "after")]
+    on_fail: Option<String>,
+    /// Send it only if its group has a pending or running message
+    #[arg(long, requires = "group")]
+    if_group: bool,
     /// Hold it until a signal comes (`dq signal`), or for a time at most: --park=30d
     #[arg(long, value_name = "TIME", value_parser = parse_span, num_args = 0..=1, require_equals = true)]
     park: Option<Option<Millis>>,
@@ -87,10 +93,14 @@ impl MessageOptions {
             ("SCORE", &self.score),
             ("BATCH", &self.batch),
             ("AFTER", &self.after),
+            ("ONFAIL", &self.on_fail),
         ] {
             if let Some(text) = text {
                 cmd.arg(name).arg(text);
             }
+        }
+        if self.if_group {
+            cmd.arg("IFGROUP");
         }
         if let Some(priority) = self.priority {
             cmd.arg("PRIORITY").arg(i64::from(priority));

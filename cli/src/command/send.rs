@@ -12,7 +12,7 @@ use crate::model::record::{bytes, unexpected};
 use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::text::{plural, printable};
-use crate::time_text::{parse_span, parse_time, Millis};
+use crate::time_text::{parse_interval, parse_span, parse_time, Millis};
 
 /// Number of messages of the standard input that are sent in one step.
 const STEP: usize = 500;
@@ -42,6 +42,12 @@ pub struct Args {
     /// When it is due: 2026-11-20T12:00 (UTC), or Unix milliseconds
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Millis>,
+    /// With --replace: how long at most the messages that replace each other may put it off
+    #[arg(long, value_name = "TIME", value_parser = parse_interval, requires = "replace")]
+    max_wait: Option<Millis>,
+    /// When it is dead if it was not finished: 2026-11-20T12:00 (UTC), or Unix milliseconds
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    expire_at: Option<Millis>,
     /// Hold it until this number of its children have ended
     #[arg(long, value_name = "N")]
     children: Option<u64>,
@@ -69,14 +75,16 @@ impl Args {
         if self.rerun {
             cmd.arg("RERUN");
         }
-        if let Some(delay) = self.delay {
-            cmd.arg("DELAY").arg(delay);
-        }
-        if let Some(at) = self.at {
-            cmd.arg("AT").arg(at);
-        }
-        if let Some(children) = self.children {
-            cmd.arg("CHILDREN").arg(children);
+        for (name, number) in [
+            ("DELAY", self.delay),
+            ("AT", self.at),
+            ("MAXWAIT", self.max_wait),
+            ("EXPIREAT", self.expire_at),
+            ("CHILDREN", self.children),
+        ] {
+            if let Some(number) = number {
+                cmd.arg(name).arg(number);
+            }
         }
         if !self.parent.is_empty() {
             cmd.arg("PARENT").arg(&self.parent);

@@ -5,7 +5,7 @@ use crate::time_text::{exact, parse_span};
 
 /// The settings of a queue that can be changed, by their names in DQ.INFO and DQ.ALTER, with the
 /// words of their values. A word in upper case is as it is, and those in brackets may be missing.
-const SETTINGS: [(&str, &str); 23] = [
+const SETTINGS: [(&str, &str); 24] = [
     ("lease", "time"),
     ("retries", "n"),
     ("backoff", "kind time"),
@@ -29,6 +29,7 @@ const SETTINGS: [(&str, &str); 23] = [
     ("sends", "word"),
     ("maxtimeouts", "n"),
     ("errors", "n"),
+    ("eventslen", "n"),
 ];
 
 /// Returns the settings of a queue with their values for people, which `words` and `field` read:

@@ -187,7 +187,7 @@ impl Failures {
         let names = names.into_iter();
         let names = names.chain(std::iter::repeat(None)).take(failed as usize);
         self.all.extend(names.map(|name| (step.now, name)));
-        let is_over = |(at, _): &(Millis, Option<Name>)| step.now - at > rule.per;
+        let is_over = |(at, _): &(Millis, Option<Name>)| *at + rule.per < step.now;
         while self.all.front().is_some_and(is_over) {
             self.all.pop_front();
         }
