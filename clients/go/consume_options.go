@@ -88,7 +88,7 @@ func Concurrency(n int) interface {
 	return option{"CONCURRENCY", count(n)}
 }
 
-// Weighted makes Concurrency of a limit count the costs of messages, and not the messages.
+// Weighted makes Concurrency and Rate of a limit count the costs of messages, and not the messages.
 func Weighted() LimitOption { return option{"WEIGHT"} }
 
 // IDs are the dead messages that Redrive is about.

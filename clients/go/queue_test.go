@@ -247,7 +247,7 @@ func TestAMessageIsParkedUntilASignal(t *testing.T) {
 
 func TestLimitsHaveNamesAndMessagesCosts(t *testing.T) {
 	q := newQueue(t, dq.ManualClock(time.UnixMilli(0)), dq.Fair("COST"))
-	must(t, q.Limit(ctx, "tokens", dq.Rate(1000, time.Minute), dq.Rate(5000, time.Hour)))
+	must(t, q.Limit(ctx, "tokens", dq.Rate(1000, time.Minute), dq.Rate(5000, time.Hour), dq.Weighted()))
 	must(t, q.Limit(ctx, "user-*", dq.Concurrency(2), dq.Weighted()))
 	for _, id := range []string{"x", "y"} {
 		send(t, q, id, dq.ID(id), dq.Limits("user-7", "tokens"), dq.Cost(2))
@@ -276,6 +276,8 @@ func TestLimitsHaveNamesAndMessagesCosts(t *testing.T) {
 	equal(t, "acked", acked, 1)
 	rates := []dq.Window{{N: 1000, Per: time.Minute, Used: 7}, {N: 5000, Per: time.Hour, Used: 7}}
 	equal(t, "rates", reflect.DeepEqual(limits()["tokens"].Rates, rates), true)
+	must(t, q.Limit(ctx, "user-*", dq.Concurrency(1), dq.Weighted()))
+	equal(t, "never", limits()["user-7"].Never && limits()["user-7"].NextFree.IsZero(), true)
 	must(t, q.Limit(ctx, "tokens"))
 	equal(t, "rule", limits()["tokens"].Rule, "")
 }

@@ -228,12 +228,13 @@ type LimitRecord struct {
 	Limit       string
 	Rule        string // the name or the pattern that was set for it; empty if nothing limits this name
 	Concurrency int    // 0: without limit
-	Weighted    bool   // whether that is about the costs of the messages
+	Weighted    bool   // whether that and Rates are about the costs of the messages
 	Rates       []Window
 	Running     int
 	RunningCost int64
 	Waiting     int       // the groups that wait in its line
 	NextFree    time.Time // when a message of cost 1 can begin; zero if only the end of another one makes room
+	Never       bool      // whether the first that waits costs more than the limit ever allows; NextFree is zero then
 }
 
 // Window is a Rate of a limit: how many deliveries may begin in any window of Per, and how many have begun in the last
@@ -251,6 +252,10 @@ func window(value interface{}) Window {
 
 func limitRecord(value interface{}) LimitRecord {
 	f := fields(value)
+	never := f["next-free"] == "never"
+	if never {
+		f["next-free"] = nil
+	}
 	return LimitRecord{
 		Limit:       text(f["limit"]),
 		Rule:        text(f["rule"]),
@@ -261,6 +266,7 @@ func limitRecord(value interface{}) LimitRecord {
 		RunningCost: integer(f["running-cost"]),
 		Waiting:     whole(f["waiting"]),
 		NextFree:    moment(f["next-free"]),
+		Never:       never,
 	}
 }
 

@@ -4,8 +4,8 @@ Tenants send prompts to one queue, each tenant as a group. What a request takes 
 it is sent with an estimate (COST), and the ack books the tokens that were really used (ACK ... COST). The provider is an
 HTTP server on loopback, which takes longer for longer answers, and now and then answers 429 with `Retry-After: 1`.
 
-* `DQ.LIMIT tenant-* CONCURRENCY ... RATE tokens PER ms`: each tenant has so many requests at once, and so many tokens in
-  any window. One of them, `metered`, has a limit of its own, which is narrow.
+* `DQ.LIMIT tenant-* CONCURRENCY ...` and `DQ.LIMIT tokens-* RATE tokens PER ms WEIGHT`: each tenant has so many requests at
+  once, and so many tokens in any window. One of them, `metered`, has a limit of its own for tokens, which is narrow.
 * `MAXRUNNING`: so many requests at once for all. It is an option of the queue and not a limit with a name, because groups
   that wait for the same name take turns by their number, and not by FAIR.
 * 429: the worker gives the request back without blame, and pauses the queue for the time that the provider has asked for,
@@ -146,14 +146,15 @@ def work(options, address):
 
 def send(options, queue, tenants):
     if options.without != "limits":
-        # Each name that matches has tokens of its own.
-        queue.limit("tenant-*", concurrency=AT_ONCE, rates=[(TOKENS, WINDOW)])
-        queue.limit("tenant-metered", concurrency=AT_ONCE, rates=[(METERED, WINDOW)])
+        # Each name that matches has requests or tokens of its own.
+        queue.limit("tenant-*", concurrency=AT_ONCE)
+        queue.limit("tokens-*", rates=[(TOKENS, WINDOW)], weight=True)
+        queue.limit("tokens-metered", rates=[(METERED, WINDOW)], weight=True)
     for name, tenant in tenants.items():
         for number in range(tenant.requests):
             queue.send(
                 json.dumps({"tenant": name, "number": number}), id=f"{name} {number}", group=name,
-                limits=[f"tenant-{name}"], cost=tenant.estimate,
+                limits=[f"tenant-{name}", f"tokens-{name}"], cost=tenant.estimate,
             )  # fmt: skip
 
 

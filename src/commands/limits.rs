@@ -61,6 +61,9 @@ fn write_limit(reply: Reply<'_>, limit: &Limit, now: Millis) {
     reply.field("running", limit.running);
     reply.field("running-cost", limit.running_cost.get());
     reply.field("waiting", limit.waiting() as u64);
+    if limit.is_stuck() {
+        return reply.field("next-free", "never");
+    }
     let next = limit.room_at(1).map(|at| at.max(now));
     reply.field("next-free", next.filter(|_| !limit.is_pattern()));
 }

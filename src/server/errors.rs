@@ -34,6 +34,10 @@ pub fn reply_for(error: &Error) -> Failure {
         Error::TooManyPatterns { limit } => {
             format!("ERR a queue may have at most {limit} limits whose names are patterns").into()
         }
+        Error::CostsTooMuch { cost, most } => format!(
+            "ERR COST {cost} can never be delivered: one of its LIMITS allows at most {most} (DQ.LIMIT)"
+        )
+        .into(),
         Error::Ring => "ERR AFTER would make batches wait for each other".into(),
         Error::Seconds { what, seconds } => format!(
             "ERR {what} {seconds} lies before 1974, as the unit is milliseconds; {seconds}000 was probably \

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Limit:
-    """A rule. rates: (n, ms) of each RATE n PER ms; concurrency 0: none; weight: it counts costs."""
+    """A rule. rates: (n, ms) of each RATE n PER ms; concurrency 0: none; weight: both count costs."""
 
     concurrency: int = 0
     rates: tuple = ()
@@ -19,6 +19,10 @@ class Limit:
         for most, per in self.rates:
             words += ["RATE", most, "PER", per]
         return words + ["WEIGHT"] * self.weight
+
+    def amount(self, cost: int) -> int:
+        """The amount that a message of this cost takes."""
+        return cost if self.weight else 1
 
 
 @dataclass(eq=False)
@@ -33,29 +37,29 @@ class Begun:
 class Window:
     """The number of deliveries, or their cost, that began within the last `per` ms."""
 
-    def __init__(self, most: int, per: int):
-        self.most, self.per, self.taken = most, per, 0
+    def __init__(self, limit: Limit, most: int, per: int):
+        self.amount, self.most, self.per, self.taken = limit.amount, most, per, 0
         self.begun = deque()
 
     def move(self, at: int) -> None:
         while self.begun and self.begun[0].at <= at - self.per:
             gone = self.begun.popleft()
             gone.windows.discard(self)
-            self.taken -= gone.cost
+            self.taken -= self.amount(gone.cost)
 
     def add(self, begun: Begun) -> None:
         self.begun.append(begun)
         begun.windows.add(self)
-        self.taken += begun.cost
+        self.taken += self.amount(begun.cost)
 
     def free_at(self, at: int, cost: int) -> int | None:
         """The time from which on the limit has room for this cost. None means never."""
         self.move(at)
-        over = self.taken + cost - self.most
+        over = self.taken + self.amount(cost) - self.most
         if over <= 0:
             return at
         for begun in self.begun:
-            over -= begun.cost
+            over -= self.amount(begun.cost)
             if over <= 0:
                 return begun.at + self.per
         return None
@@ -66,7 +70,7 @@ class Name:
 
     def __init__(self, limit: Limit):
         self.limit, self.running = limit, {}
-        self.windows = [Window(most, per) for most, per in limit.rates]
+        self.windows = [Window(limit, most, per) for most, per in limit.rates]
 
     def used(self) -> int:
         """The number, or the cost, that CONCURRENCY counts."""
@@ -105,7 +109,7 @@ class Limits:
         """DQ.ACK ... COST: what its delivery has really taken, in the windows that still count it."""
         begun = self.begun.get(id, Begun(0, cost))
         for window in begun.windows:
-            window.taken += cost - begun.cost
+            window.taken += window.amount(cost) - window.amount(begun.cost)
         begun.cost = cost
 
     def used(self, name) -> int:
@@ -119,7 +123,7 @@ class Limits:
         if counted is None:
             return at
         most = counted.limit.concurrency
-        if most and counted.used() + (cost if counted.limit.weight else 1) > most:
+        if most and counted.used() + counted.limit.amount(cost) > most:
             return None
         times = [window.free_at(at, cost) for window in counted.windows]
         return None if None in times else max(times, default=at)

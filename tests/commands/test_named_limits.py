@@ -99,7 +99,7 @@ def test_each_name_of_a_pattern_has_its_own_counters(q):
 
 
 def test_costs_are_booked_and_corrected(q):
-    limit(q, "tokens", "RATE", 100, "PER", 1000)
+    limit(q, "tokens", "RATE", 100, "PER", 1000, "WEIGHT")
     q.add("a", "LIMITS", 1, "tokens", "COST", 90)
     q.add("b", "LIMITS", 1, "tokens", "COST", 60)
     assert (q.row("a")["limits"], q.row("a")["cost"]) == (["tokens"], 90)
@@ -127,13 +127,63 @@ def test_weight_counts_costs_in_concurrency(q):
 
 
 def test_a_message_that_costs_more_than_is_ever_allowed_says_so(q):
-    limit(q, "api", "RATE", 10, "PER", 100)
     q.add("large", "GROUP", "g", "LIMITS", 1, "api", "COST", 11)
+    limit(q, "api", "RATE", 10, "PER", 100, "WEIGHT")
     q.add("small", "LIMITS", 1, "api")
     assert q.take("COUNT", 9) == ["small"]
     why = q.explain("large")
     assert (why["code"], why["by"], why["until"]) == ("limit", "api", None)
-    assert "never allows more than 10" in why["why"]
+    assert "can never be delivered" in why["why"] and "never allows more than 10" in why["why"]
+    assert limits(q)["api"]["next-free"] == "never"
+    limit(q, "api", "RATE", 11, "PER", 100, "WEIGHT")
+    assert limits(q)["api"]["next-free"] != "never"
+    q.advance(100)
+    assert q.take("COUNT", 9) == ["large"]
+
+
+COSTLY = ("LIMITS", 2, "free", "user-7", "COST", 11)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("SEND", "x", *COSTLY),
+        ("SEND", "x", "ID", "waits", "REPLACE", *COSTLY),
+        ("SEND", "x", "ID", "runs", "REPLACE", "RERUN", *COSTLY),
+        ("MSEND", 2, "x", "y", *COSTLY),
+        ("GROUPPUSH", '{"g": 1}', "GROUPBY", 1, "$.g", *COSTLY),
+        ("SCHEDULE", "tick", "EVERY", 1000, "PAYLOAD", "x", *COSTLY),
+        ("ACKSEND", "<receipt>", "NEXT", "<key>", "y", *COSTLY),
+    ],
+    ids=lambda words: " ".join(map(str, words[:4])),
+)
+def test_what_could_never_be_delivered_is_refused(q, key, words):
+    limit(q, "user-*", "CONCURRENCY", 10, "WEIGHT")
+    q.add("runs")
+    [running] = q.hold().values()
+    q.add("waits")
+    before = q.digest()
+    words = [{"<receipt>": running.receipt, "<key>": key}.get(word, word) for word in words]
+    assert q.fails(*words).startswith("COST 11 can never be delivered: one of its LIMITS allows at most 10")
+    assert q.digest() == before
+    q.do(*(10 if word == 11 else word for word in words))
+    assert q.digest() != before
+
+
+def test_requests_and_tokens_of_a_user_are_limited(q):
+    limit(q, "*:requests", "RATE", 2, "PER", 1000)
+    limit(q, "*:tokens", "RATE", 100, "PER", 1000, "WEIGHT")
+    for id, cost in (("a", 60), ("b", 30), ("c", 5)):
+        q.add(id, "LIMITS", 2, "u:requests", "u:tokens", "COST", cost)
+    (a, _) = q.hold("COUNT", 9).values()
+    seen = limits(q)
+    assert (seen["u:requests"]["rates"], seen["u:tokens"]["rates"]) == ([[2, 1000, 2]], [[100, 1000, 90]])
+    assert (q.explain("c")["by"], q.explain("c")["until"]) == ("u:requests", START + 1000)
+    assert q.do("ACK", a.receipt, "COST", 80) == 1
+    seen = limits(q)
+    assert (seen["u:requests"]["rates"], seen["u:tokens"]["rates"]) == ([[2, 1000, 2]], [[100, 1000, 100]])
+    q.advance(1000)
+    assert q.take("COUNT", 9) == ["c"]
 
 
 def test_the_head_of_a_group_waits_and_its_group_with_it(q):

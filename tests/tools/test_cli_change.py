@@ -122,17 +122,19 @@ def test_limits_are_set_and_listed(dq, r3):
     do = r3.execute_command
     do("DQ.CREATE", "q", "CLOCK", "MANUAL", 1000)
     assert dq("limits", "q").stdout == "no limit is set or used\n"
-    assert dq("limit", "q", "tokens", "rate", "1000", "per", "1m").stdout == "tokens is limited\n"
+    assert dq("limit", "q", "tokens", "rate", "1000", "per", "1m", "weight").stdout == "tokens is limited\n"
     dq("limit", "q", "user-*", "concurrency", "1")
     for id in ("a", "b"):
         do("DQ.SEND", "q", "x", "ID", id, "LIMITS", 2, "tokens", "user-7", "COST", 600)
     do("DQ.FETCH", "q", "COUNT", 2)
     lines = [line.split("  ") for line in dq("limits", "q").stdout.splitlines()[1:]]
     rows = {row[0].strip(): [cell.strip() for cell in row[1:] if cell.strip()] for row in lines}
-    assert rows["tokens"][:3] == ["tokens", "1", "600 of 1000 in 1m"]
+    assert rows["tokens"][:3] == ["tokens", "1", "600 of 1000 (cost) in 1m"]
     assert rows["user-7"][:2] == ["user-*", "1 of 1"]
     listed = {one["limit"]: one for one in json.loads(dq("limits", "q", "--json").stdout)}
     assert listed["tokens"]["rates"] == [[1000, 60_000, 600]]
+    dq("limit", "q", "tokens", "rate", "500", "per", "1m", "weight")
+    assert re.search(r"^tokens .* never$", dq("limits", "q").stdout, re.MULTILINE)
     assert dq("limit", "q", "user-*", "--remove").stdout == "user-* is removed\n"
     assert "user-*" not in dq("limits", "q").stdout
     dq("limit", "q", "tokens", code=2)

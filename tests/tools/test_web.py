@@ -90,15 +90,18 @@ def test_the_page_of_a_queue_shows_everything_about_it(shop, web):
 def test_limits_and_what_waits_for_them_or_a_signal_are_shown(web, r3):
     do = r3.execute_command
     do("DQ.CREATE", "q", "CLOCK", "MANUAL", 1000)
-    do("DQ.LIMIT", "q", "tokens", "RATE", 1000, "PER", 60_000)
+    do("DQ.LIMIT", "q", "tokens", "RATE", 1000, "PER", 60_000, "WEIGHT")
     do("DQ.LIMIT", "q", "user-*", "CONCURRENCY", 1)
     for id in ("a", "b"):
         do("DQ.SEND", "q", "x", "ID", id, "LIMITS", 2, "tokens", "user-7", "COST", 600)
     do("DQ.FETCH", "q", "COUNT", 2)
     words = web.get("queue", queue="q").words()
-    assert "tokens tokens 1 600 of 1000 in 1m 1 now user-* user-* 0 of 1 0 user-7" in words, words
+    assert "tokens tokens 1 600 of 1000 (cost) in 1m 1 now user-* user-* 0 of 1 0 user-7" in words, words
     assert "user-7 user-* 1 of 1 0 when another message ends" in words, words
+    do("DQ.LIMIT", "q", "tokens", "RATE", 599, "PER", 60_000, "WEIGHT")
+    assert "1 never for the first that waits: it costs too much" in web.get("queue", queue="q").words()
     words = web.get("message", queue="q", id="b").words()
+    assert "It can never be delivered: it costs 600" in words, words
     assert "By tokens" in words and "limits tokens user-7" in words and "cost 600" in words, words
     do("DQ.SEND", "q", "x", "ID", "c", "PARK")
     assert "It waits for a signal" in web.get("message", queue="q", id="c").words()

@@ -73,6 +73,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
             one.rate_words(),
             one.waiting.to_string(),
             match one.next_free {
+                _ if one.is_never => "never".to_owned(),
                 Some(at) if at > now => relative(at, now),
                 Some(_) => "now".to_owned(),
                 None => String::new(),

@@ -28,7 +28,7 @@ pub struct Limit {
     pub rule: Option<Vec<u8>>,
     /// How many messages, or what sum of their costs, may run at once. `None`: without limit.
     pub concurrency: Option<u64>,
-    /// Whether `concurrency` counts costs.
+    /// Whether `concurrency` and `rates` count costs.
     pub weighted: bool,
     /// Its windows.
     pub rates: Vec<Rate>,
@@ -40,6 +40,8 @@ pub struct Limit {
     pub waiting: u64,
     /// When a message of cost 1 can begin. `None` if only the end of another one makes room.
     pub next_free: Option<Millis>,
+    /// Whether the first that waits costs more than the limit ever allows.
+    pub is_never: bool,
 }
 
 impl Limit {
@@ -55,6 +57,7 @@ impl Limit {
             running_cost: record.count("running-cost"),
             waiting: record.count("waiting"),
             next_free: record.number("next-free"),
+            is_never: record.bytes("next-free") == Some(b"never"),
         }
     }
 
@@ -72,10 +75,15 @@ impl Limit {
 
     /// Returns how much has begun in each window: `950 of 1000 in 1m`.
     pub fn rate_words(&self) -> String {
-        let words = self
-            .rates
-            .iter()
-            .map(|rate| format!("{} of {} in {}", rate.used, rate.limit, exact(rate.per)));
+        let unit = if self.weighted { " (cost)" } else { "" };
+        let words = self.rates.iter().map(|rate| {
+            format!(
+                "{} of {}{unit} in {}",
+                rate.used,
+                rate.limit,
+                exact(rate.per)
+            )
+        });
         words.collect::<Vec<_>>().join(", ")
     }
 }
@@ -132,11 +140,15 @@ mod tests {
             ("running", Value::Int(2)),
             ("running-cost", Value::Int(4)),
             ("waiting", Value::Int(3)),
-            ("next-free", Value::Nil),
+            ("next-free", Value::BulkString(b"never".to_vec())),
         ]));
+        assert!(limit.is_never);
         assert_eq!(limit.rule.as_deref(), Some(&b"user-*"[..]));
         assert_eq!(limit.running_words(), "4 of 5 (cost)");
-        assert_eq!(limit.rate_words(), "950 of 1000 in 1m, 1 of 9 in 1s");
+        assert_eq!(
+            limit.rate_words(),
+            "950 of 1000 (cost) in 1m, 1 of 9 (cost) in 1s"
+        );
         assert_eq!(limit.next_free, None);
         assert_eq!(Limit::default().running_words(), "0");
     }

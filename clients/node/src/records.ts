@@ -131,7 +131,7 @@ export interface Limit {
   rule: string | null;
   /** 0 means no limit. */
   concurrency: number;
-  /** 1 if `concurrency` is about the costs of the messages. */
+  /** 1 if `concurrency` and `rates` are about the costs of the messages. */
   weight: number;
   /** How many deliveries may begin in any window of `per` ms, and how many have begun in the last one. */
   rates: { limit: number; per: number; used: number }[];
@@ -139,8 +139,11 @@ export interface Limit {
   runningCost: number;
   /** Groups that wait for this limit. */
   waiting: number;
-  /** When a message of cost 1 can begin. Null if only the end of another one makes room. */
-  nextFree: number | null;
+  /**
+   * When a message of cost 1 can begin. Null if only the end of another one makes room, `never` if the first that waits
+   * costs more than the limit ever allows.
+   */
+  nextFree: number | 'never' | null;
 }
 
 /** A consumer as DQ.CONSUMERS shows it. */

@@ -135,7 +135,7 @@ export interface LimitOptions {
   concurrency?: number;
   /** Up to four times how much may begin in any window. */
   rates?: readonly Rate[];
-  /** `concurrency` counts the costs of the messages. */
+  /** `concurrency` and `rates` count the costs of the messages. */
   weight?: boolean;
 }
 

@@ -201,7 +201,7 @@ each('a message is parked until a signal comes', async ({ queue }) => {
 
 each('limits have names, and messages costs', async ({ queue }) => {
   await queue.create({ clock: 'MANUAL', fair: 'COST' });
-  await queue.limit('tokens', { rates: [{ limit: 1000, per: 60_000 }, { limit: 5000, per: 3_600_000 }] });
+  await queue.limit('tokens', { rates: [{ limit: 1000, per: 60_000 }, { limit: 5000, per: 3_600_000 }], weight: true });
   await queue.limit('user-*', { concurrency: 2, weight: true });
   for (const id of ['x', 'y']) await queue.send(id, { id, limits: ['user-7', 'tokens'], cost: 2 });
   const { limits, cost, rerun } = await queue.get('x');
@@ -213,6 +213,8 @@ each('limits have names, and messages costs', async ({ queue }) => {
   assert.equal(await queue.ack(message, { cost: 7 }), 1);
   const { rates } = (await collected(queue.limits())).find(({ limit }) => limit === 'tokens');
   assert.deepEqual(rates, [{ limit: 1000, per: 60_000, used: 7 }, { limit: 5000, per: 3_600_000, used: 7 }]);
+  await queue.limit('user-*', { concurrency: 1, weight: true });
+  assert.equal((await collected(queue.limits())).find(({ limit }) => limit === 'user-7').nextFree, 'never');
   await queue.limit('tokens');
   assert.equal((await collected(queue.limits())).find(({ limit, rule }) => limit === 'tokens' && rule), undefined);
 });

@@ -124,7 +124,7 @@ def test_a_message_is_parked_until_a_signal(q):
 
 def test_limits_with_names(q):
     q.create(fair="COST")
-    q.limit("tokens", rates=[(1000, timedelta(minutes=1)), (5000, 3_600_000)])
+    q.limit("tokens", rates=[(1000, timedelta(minutes=1)), (5000, 3_600_000)], weight=True)
     q.limit("user-*", concurrency=2, weight=True)
     q.send("x", id="x", limits=["user-7", "tokens"], cost=2)
     q.send("y", id="y", limits=["user-7", "tokens"], cost=2)
@@ -136,6 +136,8 @@ def test_limits_with_names(q):
     assert (used["user-7"].rule, used["user-7"].running_cost, used["user-7"].next_free) == ("user-*", 2, None)
     assert q.ack(message, cost=7) == 1
     assert [one.rates for one in q.limits() if one.limit == "tokens"] == [[Window(1000, 60_000, 7), Window(5000, 3_600_000, 7)]]
+    q.limit("user-*", concurrency=1, weight=True)
+    assert [one.next_free for one in q.limits() if one.limit == "user-7"] == ["never"]
     q.limit("tokens")
     assert [one.rule for one in q.limits() if one.limit == "tokens"] in ([], [None])
 

@@ -49,6 +49,13 @@ pub enum Error {
         /// The most patterns.
         limit: usize,
     },
+    /// A message costs more than one of its limits ever allows.
+    CostsTooMuch {
+        /// Its COST.
+        cost: u64,
+        /// The most that the limit allows.
+        most: u64,
+    },
     /// A nack was to pause the group of a message that has none.
     NoGroup,
     /// The queue owes something to other keys, which must be settled first. No client meets this.

@@ -79,7 +79,7 @@ pub const LISTS: &[List] = &[
             "NACK q @1",
             "LIMIT q l CONCURRENCY 2 WEIGHT",
             "LIMIT q l",
-            "LIMIT q m1 RATE 1 PER 4",
+            "LIMIT q m1 RATE 1 PER 4 WEIGHT",
             "CANCEL q a",
             "REDRIVE q ALL",
             "CLOCK",

@@ -91,14 +91,15 @@ impl Ops<'_> {
             count: self.rng.u64(1..8),
             per: self.rng.u64(1..20_000),
         });
-        let rates = rates.collect();
+        let rule = LimitRule {
+            concurrency,
+            weighted: false,
+            rates: rates.collect(),
+        };
+        let weighted = !rule.is_open() && self.one_in(3);
         Op::Limit {
             name: name.into(),
-            rule: LimitRule {
-                concurrency,
-                weighted: concurrency > 0 && self.one_in(3),
-                rates,
-            },
+            rule: LimitRule { weighted, ..rule },
         }
     }
 

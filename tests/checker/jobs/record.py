@@ -179,6 +179,6 @@ def letter_of(payload, headers) -> Letter:
 
 RULES = {
     "user-*": Limit(concurrency=2),
-    "all": Limit(rates=((60, 1_000), (15, 100))),
+    "all": Limit(rates=((60, 1_000), (15, 100)), weight=True),
     "cores": Limit(concurrency=6, weight=True),
 }

@@ -13,7 +13,7 @@ from tests.checker.stream import Event
 
 LEASE = 300.0
 RETRIES = 1
-RULES = {"user-*": Limit(concurrency=1), "all": Limit(rates=((6, 200), (3, 50))), "cores": Limit(concurrency=4, weight=True)}
+RULES = {"user-*": Limit(concurrency=1), "all": Limit(rates=((6, 200), (3, 50)), weight=True), "cores": Limit(concurrency=4, weight=True)}
 
 # Each fault with the rule that must find it.
 JOB_FAULTS = {

@@ -80,6 +80,7 @@ pub fn limits(limits: &(Vec<Limit>, bool), now: Millis) -> Markup {
                                 td.n data-label="groups that wait" { (one.waiting) }
                                 td data-label="next free" {
                                     @match one.next_free {
+                                        _ if one.is_never => { b.warn { "never" } " for the first that waits: it costs too much" },
                                         Some(at) if at > now => (time(Some(at), now)),
                                         Some(_) => "now",
                                         None if one.running > 0 => "when another message ends",

@@ -40,7 +40,7 @@ final class HeldMessagesTest extends TestCase
     public function testLimitsHaveNamesAndMessagesCosts(string $client): void
     {
         $queue = $this->manual($client, ['fair' => 'COST']);
-        $queue->limit('tokens', ['rates' => [[1000, 'PER', 60_000], [5000, 'PER', 3_600_000]]]);
+        $queue->limit('tokens', ['rates' => [[1000, 'PER', 60_000], [5000, 'PER', 3_600_000]], 'weight' => true]);
         $queue->limit('user-*', ['concurrency' => 2, 'weight' => true]);
         foreach (['x', 'y'] as $id) {
             $queue->send($id, ['id' => $id, 'limits' => ['user-7', 'tokens'], 'cost' => 2]);

@@ -28,8 +28,8 @@ pub fn limit(mut words: Words<'_>) -> Parsed<Op<'_>> {
     }
     rule.concurrency = concurrency.unwrap_or(0);
     rule.weighted = weighted;
-    if weighted && rule.concurrency == 0 {
-        return Err("ERR WEIGHT needs CONCURRENCY".into());
+    if weighted && rule.is_open() {
+        return Err("ERR WEIGHT needs CONCURRENCY or RATE".into());
     }
     Ok(Op::Limit { name, rule })
 }
@@ -58,7 +58,7 @@ mod tests {
         let five = "a".to_owned() + &" RATE 1 PER 1".repeat(5);
         for (text, expected) in [
             (&*five, "ERR RATE may be given at most 4 times"),
-            ("a WEIGHT", "ERR WEIGHT needs CONCURRENCY"),
+            ("a WEIGHT", "ERR WEIGHT needs CONCURRENCY or RATE"),
             (
                 "a CONCURRENCY 1 CONCURRENCY 1",
                 "ERR CONCURRENCY is given twice",

@@ -78,20 +78,33 @@ impl Limit {
 
     /// Whether a message of this cost can begin at `now`, behind others that are taken then.
     pub(crate) fn has_room_behind(&self, cost: u64, now: Millis, taken: Taken) -> bool {
-        let all = cost.saturating_add(taken.cost);
+        let taken = match self.is_weighted() {
+            true => taken.cost,
+            false => taken.messages,
+        };
+        let all = self.amount(cost).saturating_add(taken);
         let mut windows = self.windows();
-        self.may_run(cost, taken) && windows.all(|(rate, window)| window.free(rate, now) >= all)
+        self.may_run(all) && windows.all(|(rate, window)| window.free(rate, now) >= all)
     }
 
-    /// Whether CONCURRENCY allows a message of this cost.
-    fn may_run(&self, cost: u64, taken: Taken) -> bool {
+    /// Whether the rule in force counts costs.
+    fn is_weighted(&self) -> bool {
+        self.rule.as_ref().is_some_and(|rule| rule.weighted)
+    }
+
+    /// The amount that one message of this cost takes of the limit.
+    fn amount(&self, cost: u64) -> u64 {
+        self.rule.as_ref().map_or(cost, |rule| rule.amount(cost))
+    }
+
+    /// Whether CONCURRENCY allows this amount in addition to what runs.
+    fn may_run(&self, amount: u64) -> bool {
         self.rule.as_ref().is_none_or(|rule| match rule.weighted {
             _ if rule.concurrency == 0 => true,
-            false => self.running + taken.messages < rule.concurrency,
+            false => self.running.saturating_add(amount) <= rule.concurrency,
             true => {
                 let room = self.running_cost.room_to(rule.concurrency);
-                self.running_cost.is_within(rule.concurrency)
-                    && cost.saturating_add(taken.cost) <= room
+                self.running_cost.is_within(rule.concurrency) && amount <= room
             }
         })
     }
@@ -104,13 +117,22 @@ impl Limit {
     /// The time at which its windows have room for a message of this cost; `None` if
     /// there is room only after the end of another message.
     pub fn room_at(&self, cost: u64) -> Option<Millis> {
-        if !self.may_run(cost, Taken::default()) || !self.ever_has_room(cost) {
+        let amount = self.amount(cost);
+        if !self.may_run(amount) || !self.ever_has_room(cost) {
             return None;
         }
         let times = self
             .windows()
-            .map(|(rate, window)| window.room_at(rate, cost));
+            .map(|(rate, window)| window.room_at(rate, amount));
         times.max()
+    }
+
+    /// Whether the first group that waits can never go, because its next message costs more
+    /// than the rule ever allows.
+    pub fn is_stuck(&self) -> bool {
+        let first = |of: &OrderedSet<Position>| of.first().map(|(key, ())| key);
+        let next = first(&self.line);
+        first(&self.too_large).is_some_and(|key| next.is_none_or(|next| key < next))
     }
 
     /// Whether the group at this position can deliver a message of this cost: the limit
@@ -122,14 +144,16 @@ impl Limit {
     }
 
     /// Applies another rule. Deliveries within the windows of the previous rule continue
-    /// to count, as far as they are known.
+    /// to count, as far as they are known, unless only one of the two counts costs.
     pub(super) fn govern(&mut self, rule: Option<Arc<LimitRule>>, pattern: Option<&[u8]>) {
         if self.rule == rule {
             self.pattern = pattern.map(Into::into);
             return;
         }
         let longest = self.windows().max_by_key(|(rate, _)| rate.per);
-        let known = longest.map(|(_, window)| window.clone());
+        let counts_alike = rule.as_ref().is_some_and(|rule| rule.weighted) == self.is_weighted();
+        let known = longest.filter(|_| counts_alike);
+        let known = known.map(|(_, window)| window.clone());
         let rates = rule.iter().flat_map(|rule| rule.rates.iter());
         self.windows = rates.map(|_| known.clone().unwrap_or_default()).collect();
         self.rule = rule;
@@ -151,16 +175,21 @@ impl Limit {
         if is_leased {
             self.run(cost);
         }
-        if cost > 0 {
+        let amount = self.amount(cost);
+        if amount > 0 {
             let rates = self.rule.iter().flat_map(|rule| rule.rates.iter());
             for (rate, window) in rates.zip(&mut self.windows) {
-                window.count(*rate, now, cost);
+                window.count(*rate, now, amount);
             }
         }
     }
 
-    /// Corrects the cost of a delivery that began at `at`, if the windows still count it.
+    /// Corrects the cost of a delivery that began at `at`, if the windows still count it, and
+    /// count costs.
     pub(super) fn correct(&mut self, at: Millis, before: u64, after: u64) {
+        if !self.is_weighted() {
+            return;
+        }
         for window in &mut self.windows {
             window.correct(at, before, after);
         }

@@ -265,6 +265,13 @@ impl NamedLimits {
         limit.has_room_behind(cost, 0, taken)
     }
 
+    /// The first of these limits that never allows the cost, and the most that it allows.
+    pub fn never<'a>(&self, of: &'a Limited) -> Option<(&'a [u8], u64)> {
+        let names = of.names.iter().map(|name| &**name);
+        let mut most = names.map(|name| (name, self.most_of(name)));
+        most.find(|(_, most)| of.cost > *most)
+    }
+
     /// The largest cost that the limit with this name ever allows.
     pub fn most_of(&self, name: &[u8]) -> u64 {
         let rule = self.rule_for(name).and_then(|limit| limit.own.as_ref());
@@ -274,7 +281,8 @@ impl NamedLimits {
     /// The limit for which a group waits that would deliver this message next; `None` if
     /// none of them has a rule.
     ///
-    /// A limit that is full comes first, and of several that with the least to wait for.
+    /// A limit that can never let it go comes first, then one that is full, and of several
+    /// that with the least to wait for.
     /// If all have room, it is the one that most is counted for, since that is the one
     /// which will be full first for the most groups.
     pub(crate) fn home_of(&mut self, of: &Limited, key: Position, now: Millis) -> Option<LimitIx> {
@@ -292,9 +300,10 @@ impl NamedLimits {
                     (has_rule, self.allows(name, of.cost), 0, false)
                 }
             };
+            let is_never = !self.allows(name, of.cost);
             let rank = match lets {
-                true => (false, counted, is_own, at),
-                false => (true, u64::MAX - counted, is_own, at),
+                true => (is_never, false, counted, is_own, at),
+                false => (is_never, true, u64::MAX - counted, is_own, at),
             };
             has_rule.then_some((rank, name))
         });

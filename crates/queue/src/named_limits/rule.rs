@@ -13,7 +13,7 @@ pub const MAX_WINDOWS: usize = 4;
 pub struct LimitRule {
     /// The number, or the sum of costs, that may run at once; 0 for any number.
     pub concurrency: u64,
-    /// Whether `concurrency` counts the costs of the messages, and not their number.
+    /// Whether the rule counts the costs of the messages (WEIGHT), and not their number.
     pub weighted: bool,
     /// The number, or the sum of costs, that may begin within each window.
     pub rates: SmallVec<[Rate; 1]>,
@@ -25,11 +25,20 @@ impl LimitRule {
         self.concurrency == 0 && self.rates.is_empty()
     }
 
-    /// The largest cost that the rule ever allows.
+    /// The largest cost that the rule ever allows. Without WEIGHT it allows any.
     pub fn most(&self) -> u64 {
         let rates = self.rates.iter().map(|rate| rate.count);
-        let running = (self.weighted && self.concurrency > 0).then_some(self.concurrency);
-        rates.chain(running).min().unwrap_or(u64::MAX)
+        let running = (self.concurrency > 0).then_some(self.concurrency);
+        let most = rates.chain(running).min();
+        most.filter(|_| self.weighted).unwrap_or(u64::MAX)
+    }
+
+    /// The amount that one message of this cost takes.
+    pub(super) fn amount(&self, cost: u64) -> u64 {
+        match self.weighted {
+            true => cost,
+            false => 1,
+        }
     }
 
     /// Checks the rule of the limit, or of the pattern, with this name.
@@ -41,8 +50,8 @@ impl LimitRule {
             "a limit must have at most 4 windows",
         )?;
         ensure(
-            !self.weighted || self.concurrency > 0,
-            "WEIGHT of a limit needs CONCURRENCY",
+            !self.weighted || !self.is_open(),
+            "WEIGHT of a limit needs CONCURRENCY or RATE",
         )?;
         self.rates.iter().copied().try_for_each(rate)
     }

@@ -201,7 +201,7 @@ class LimitOptions(TypedDict, total=False):
     rates: Sequence[tuple[int, Millis]]
     """Up to four times how much may begin in any window of this length."""
     weight: bool
-    """`concurrency` is about the costs of the messages."""
+    """`concurrency` and `rates` are about the costs of the messages."""
 
 
 class QueueOptions(TypedDict, total=False):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 Info = dict[str, int | float | str | bool | None]
 """DQ.INFO and DQ.TICK: the names of the command reference, with their values."""
@@ -148,15 +148,15 @@ class Limit:
     concurrency: int
     """0 means no limit."""
     weight: int
-    """1 if `concurrency` is about the costs of the messages."""
+    """1 if `concurrency` and `rates` are about the costs of the messages."""
     rates: list[Window]
     running: int
     running_cost: int
     waiting: int
     """Number of groups that wait for room in it."""
-    next_free: int | None
+    next_free: int | Literal["never"] | None
     """When a message of cost 1 can begin, in Unix ms. The value is None if only the end of another message makes
-    room.
+    room, and "never" if the first that waits costs more than the limit ever allows.
     """
 
 

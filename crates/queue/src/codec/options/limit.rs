@@ -5,7 +5,7 @@ use crate::codec::wire::{put_number, Reader};
 use crate::limits::{ensure, Invalid};
 use crate::named_limits::{LimitRule, MAX_WINDOWS};
 
-/// Writes a rule, but not whether CONCURRENCY counts costs.
+/// Writes a rule, but not whether it counts costs.
 pub fn put_limit_rule(out: &mut Vec<u8>, rule: &LimitRule) {
     put_number(out, rule.concurrency);
     put_number(out, rule.rates.len() as u64);

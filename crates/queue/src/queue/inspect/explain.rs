@@ -154,23 +154,21 @@ impl Queue {
         let limited = message.limited()?;
         let name = self.blocking_limit(seq, message.group, now)?;
         let limits = self.limits()?;
+        if let Some((name, most)) = limits.never(limited) {
+            let text = format!(
+                "It can never be delivered: it costs {}, and one of its limits never allows more than {most}.",
+                limited.cost
+            );
+            return Some(Explanation::new(Code::Limit, text).by(Some(name)));
+        }
         let limit = limits.find(name).and_then(|ix| limits.get(ix));
         let until = limit.and_then(|limit| limit.room_at(limited.cost));
-        let is_ever = limits.most_of(name) >= limited.cost;
-        let text = match (is_ever, until) {
-            (false, _) => format!(
-                "It costs {}, and one of its limits never allows more than {}.",
-                limited.cost,
-                limits.most_of(name)
-            ),
-            (true, Some(at)) if at > now => {
+        let text = match until {
+            Some(at) if at > now => {
                 "One of its limits has no room for it until earlier deliveries count no longer."
-                    .to_owned()
             }
-            (true, None) => {
-                "One of its limits has no room for it until a message that runs ends.".to_owned()
-            }
-            (true, Some(_)) => "Others wait before it for one of its limits.".to_owned(),
+            None => "One of its limits has no room for it until a message that runs ends.",
+            Some(_) => "Others wait before it for one of its limits.",
         };
         let explanation = Explanation::new(Code::Limit, text).by(Some(name));
         Some(explanation.until(until.filter(|at| *at > now)))

@@ -49,7 +49,8 @@ impl Queue {
     /// Changes nothing. O(log n) a message.
     ///
     /// Errors: the queue is closed; MAXLEN or MAXBYTES does not allow one of the messages,
-    /// although the finished one has left; or batches would wait for each other.
+    /// although the finished one has left; a limit never allows its cost; or batches would wait
+    /// for each other.
     pub fn can_ack_send<'q>(&'q self, op: &'q AckSend, moment: Moment) -> Result<bool, Error> {
         let now = self.now(moment);
         if op.receipt.is_some_and(|r| self.current(r, now).is_none()) {
@@ -62,7 +63,7 @@ impl Queue {
             .any(|send| send.choices.batching().is_some());
         self.check_numbers()?;
         let closed = self.settings.closed;
-        if max_len == 0 && max_bytes == 0 && !uses_batches && !closed {
+        if max_len == 0 && max_bytes == 0 && !uses_batches && !closed && self.limits().is_none() {
             return Ok(true);
         }
         let mut plan = Plan {
@@ -82,6 +83,7 @@ impl Queue {
         for send in &op.sends {
             if let Some(seq) = plan.waits_for_run(send) {
                 self.check_rerun(seq, send, [plan.bytes, bytes])?;
+                self.check_cost(&send.choices)?;
                 rings.add(send, None)?;
                 continue;
             }
@@ -97,6 +99,7 @@ impl Queue {
                 return Err(Error::FullBytes { limit: max_bytes });
             }
             if let Some(replaced) = part {
+                self.check_cost(&send.choices)?;
                 rings.add(send, replaced)?;
                 plan.settle(send);
             }

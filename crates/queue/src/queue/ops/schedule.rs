@@ -10,7 +10,7 @@ use crate::Millis;
 impl Queue {
     /// Creates a schedule, or replaces the one with this name.
     ///
-    /// Errors: the rule never fires, or not before it ends.
+    /// Errors: the rule never fires, or not before it ends; a limit never allows its cost.
     pub(in crate::queue) fn schedule(
         &mut self,
         new: &NewSchedule,
@@ -20,6 +20,7 @@ impl Queue {
         let next = new.rule.first_at_or_after(now);
         let next = next.filter(|next| !limits.is_over_at(*next));
         let next = next.ok_or(Error::NeverFires)?;
+        self.check_cost(&new.send.choices)?;
         let extras = Extras {
             limits,
             ..Extras::default()

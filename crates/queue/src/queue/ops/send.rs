@@ -24,8 +24,8 @@ impl Queue {
     /// Sends all payloads or none, also none if IFGROUP does not hold. O(log n) a
     /// message.
     ///
-    /// Errors: the queue is closed, MAXLEN or MAXBYTES does not allow it, or batches would
-    /// wait for each other.
+    /// Errors: the queue is closed, MAXLEN or MAXBYTES does not allow it, one of its limits never
+    /// allows its cost, or batches would wait for each other.
     pub(in crate::queue) fn send(&mut self, send: &Send, now: Millis) -> Result<Done, Error> {
         if !self.may_send(send) {
             return Ok(Done::Sent(smallvec::smallvec![Sent::NoGroup]));
@@ -39,6 +39,7 @@ impl Queue {
             return Ok(Done::Sent(smallvec::smallvec![Sent::Taken]));
         }
         self.check_room(send, &id_use)?;
+        self.check_cost(&send.choices)?;
         if self.batches.is_some() {
             Rings::new(self).add(send, id_use.waiting())?;
         }
@@ -292,6 +293,20 @@ impl Queue {
         }
         let sizes = send.payloads.iter().map(|payload| payload.len() as u64);
         self.check_bytes(replaced, sizes.fold(0, u64::saturating_add))
+    }
+
+    /// Checks that the limits of a message with these options allow its cost at some time.
+    pub(in crate::queue) fn check_cost(&self, choices: &Choices) -> Result<(), Error> {
+        let (Some(limits), Some(limited)) = (self.limits(), choices.limited()) else {
+            return Ok(());
+        };
+        match limits.never(limited) {
+            Some((_, most)) => Err(Error::CostsTooMuch {
+                cost: limited.cost,
+                most,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Checks that MAXBYTES allows `after` payload bytes, in addition to the others or

@@ -231,7 +231,7 @@ pub fn limit(scale: Scale) -> impl Strategy<Value = Op<'static>> {
             name: name.as_bytes().into(),
             rule: LimitRule {
                 concurrency: concurrency.unwrap_or(0),
-                weighted: weighted && concurrency.is_some(),
+                weighted: weighted && (concurrency.is_some() || !rates.is_empty()),
                 rates: rates.into(),
             },
         },

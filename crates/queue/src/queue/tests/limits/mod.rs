@@ -4,11 +4,12 @@ mod clock;
 mod random;
 
 use super::fixture::{Fixture, Got};
+use crate::error::Error;
 use crate::message::limited::Limited;
 use crate::message::state::State;
 use crate::message::{Choices, RareChoices};
 use crate::named_limits::LimitRule;
-use crate::op::{Done, DueTime, Fetch, NackKind, Op, Send};
+use crate::op::{AckSend, Done, DueTime, Fetch, NackKind, Op, Send};
 use crate::queue::rebuild::validate;
 use crate::settings::{Changes, OnDead, OnRetry, Rate, Settings};
 use crate::{Millis, Moment, Queue, Seq, MAX_EXACT};
@@ -26,10 +27,11 @@ fn rule(concurrency: u64, rates: &[(u64, Millis)]) -> LimitRule {
     }
 }
 
-fn weighted(concurrency: u64) -> LimitRule {
+/// A rule that counts costs.
+fn weighted(concurrency: u64, rates: &[(u64, Millis)]) -> LimitRule {
     LimitRule {
         weighted: true,
-        ..rule(concurrency, &[])
+        ..rule(concurrency, rates)
     }
 }
 
@@ -184,7 +186,7 @@ fn the_most_exact_rule_holds() {
 
 #[test]
 fn costs_count_in_windows_and_are_corrected_by_the_ack() {
-    let mut f = fixture(&[("tokens", rule(0, &[(100, 1000)]))]);
+    let mut f = fixture(&[("tokens", weighted(0, &[(100, 1000)]))]);
     let first = f.limited(&["tokens"], 60);
     let second = f.limited(&["tokens"], 60);
     let third = f.limited(&["tokens"], 40);
@@ -204,7 +206,7 @@ fn costs_count_in_windows_and_are_corrected_by_the_ack() {
 
 #[test]
 fn weight_makes_concurrency_count_costs() {
-    let mut f = fixture(&[("cores", weighted(8))]);
+    let mut f = fixture(&[("cores", weighted(8, &[]))]);
     let large = [f.limited(&["cores"], 6), f.limited(&["cores"], 6)];
     let got = f.most(1);
     let small = f.send(limited(Some("g"), &["cores"], 2));
@@ -221,15 +223,88 @@ fn weight_makes_concurrency_count_costs() {
 
 #[test]
 fn what_costs_more_than_a_limit_ever_allows_holds_up_nobody_else() {
-    let mut f = fixture(&[("a", rule(0, &[(10, 100)]))]);
-    let large = f.send(limited(Some("g"), &["a"], 11));
+    let mut f = fixture(&[]);
+    let large = f.send(limited(Some("g"), &["b", "a"], 11));
+    f.apply(&set("a", weighted(0, &[(10, 100)])));
+    f.apply(&set("b", rule(1, &[])));
     let small = f.limited(&["a"], 1);
+    let is_stuck = |f: &Fixture| {
+        let limits = f.queue.limits().unwrap();
+        limits.get(limits.find(b"a").unwrap()).unwrap().is_stuck()
+    };
     assert_eq!(seqs(&f.most(9)), [small]);
+    assert!(is_stuck(&f));
     assert_eq!(f.why(large), ("limit", None, Some("a".into())));
     f.wait(1000);
     assert!(f.most(9).is_empty());
-    f.apply(&set("a", rule(0, &[(11, 100)])));
+    f.apply(&set("a", weighted(0, &[(11, 100)])));
+    assert!(!is_stuck(&f));
     assert_eq!(seqs(&f.most(9)), [large]);
+}
+
+#[test]
+fn a_message_that_could_never_go_is_refused() {
+    let mut f = fixture(&[("a*", weighted(0, &[(10, 100)])), ("b", rule(1, &[]))]);
+    let refused: Result<(), Error> = Err(Error::CostsTooMuch { cost: 11, most: 10 });
+    let at = Moment::at_ms(f.now);
+    let send = |names: &[&str], cost| Send {
+        id: Some(b"x"[..].into()),
+        replace: true,
+        ..limited(None, names, cost)
+    };
+    let before = f.queue.clone();
+    let tried = f.queue.apply(&Op::Send(send(&["b", "a1"], 11)), at);
+    assert_eq!(tried.map(|_| ()), refused);
+    let next = AckSend {
+        receipt: None,
+        result: None,
+        sends: vec![send(&["a1"], 11)],
+        signals: Vec::new(),
+    };
+    assert_eq!(f.queue.can_ack_send(&next, at), refused.map(|()| true));
+    assert_eq!(f.queue.live(), before.live());
+    f.apply(&Op::Send(send(&["b"], 11)));
+    f.apply(&Op::Send(send(&["b", "a1"], 10)));
+    assert_eq!(f.most(9).len(), 1);
+}
+
+#[test]
+fn requests_and_tokens_are_limited_together() {
+    let mut f = fixture(&[
+        ("requests", rule(0, &[(3, 1000)])),
+        ("tokens", weighted(0, &[(100, 1000)])),
+    ]);
+    let sent: Vec<Seq> = [60, 50, 40, 0, 0]
+        .map(|cost| f.limited(&["requests", "tokens"], cost))
+        .into();
+    let got = f.most(9);
+    assert_eq!(seqs(&got), sent[..1], "the second costs more than is left");
+    f.ack_cost(got[0], 1);
+    assert_eq!(
+        seqs(&f.most(9)),
+        sent[1..3],
+        "and the third is the last request"
+    );
+    assert_eq!(
+        f.why(sent[3]),
+        ("limit", Some(2000), Some("requests".into()))
+    );
+    f.wait(1000);
+    assert_eq!(seqs(&f.most(9)), sent[3..]);
+}
+
+#[test]
+fn windows_begin_anew_when_weight_comes_or_goes() {
+    let mut f = fixture(&[("a", rule(0, &[(2, 1000)]))]);
+    for _ in 0..6 {
+        f.limited(&["a"], 5);
+    }
+    assert_eq!(f.most(9).len(), 2);
+    f.apply(&set("a", weighted(0, &[(10, 1000)])));
+    assert_eq!(f.most(9).len(), 2);
+    f.apply(&set("a", rule(0, &[(1, 1000)])));
+    assert_eq!(f.most(9).len(), 1);
+    validate(&f.queue).unwrap();
 }
 
 #[test]
@@ -394,7 +469,7 @@ fn one_fetch_looks_at_some_of_very_many_groups_that_fall_due_behind_a_full_limit
 
 #[test]
 fn a_cost_beyond_all_sums_keeps_a_window_full_and_ends() {
-    let mut f = fixture(&[("a", rule(0, &[(9, 1000)]))]);
+    let mut f = fixture(&[("a", weighted(0, &[(9, 1000)]))]);
     for _ in 0..9 {
         f.limited(&["a"], 1);
     }
@@ -413,7 +488,7 @@ fn a_cost_beyond_all_sums_keeps_a_window_full_and_ends() {
 
 #[test]
 fn costs_beyond_64_bits_in_a_window_leave_it_one_by_one() {
-    let mut f = fixture(&[("a", rule(0, &[(3000, 5000)]))]);
+    let mut f = fixture(&[("a", weighted(0, &[(3000, 5000)]))]);
     for _ in 0..3000 {
         f.send(limited(None, &["a"], 1));
     }
@@ -445,7 +520,7 @@ fn what_runs_of_a_limit_is_exact_beyond_64_bits() {
         count: 2500,
         ..Fetch::one()
     });
-    f.apply(&set("a", weighted(5)));
+    f.apply(&set("a", weighted(5, &[])));
     let small = f.limited(&["a"], 1);
     for one in &got[1..] {
         f.ack(&[one.1]);

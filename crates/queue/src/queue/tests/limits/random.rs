@@ -26,7 +26,7 @@ enum Step {
     Ack(u8, Option<u64>),
     Nack(u8, u8),
     Cancel(u8),
-    Limit(u8, u64, Vec<(u64, Millis)>),
+    Limit(u8, u64, Vec<(u64, Millis)>, bool),
     Pause(bool),
     Wait(Millis, u64),
     Purge(u8),
@@ -43,7 +43,8 @@ fn step(costs: u64) -> impl Strategy<Value = Step> {
         4 => (any::<u8>(), prop::option::of(0..8u64)).prop_map(|(n, cost)| Step::Ack(n, cost)),
         2 => (any::<u8>(), 0..3u8).prop_map(|(n, kind)| Step::Nack(n, kind)),
         1 => any::<u8>().prop_map(Step::Cancel),
-        2 => (0..4u8, 0..4u64, rates).prop_map(|(n, c, rates)| Step::Limit(n, c, rates)),
+        2 => (0..4u8, 0..4u64, rates, any::<bool>())
+            .prop_map(|(n, c, rates, weighs)| Step::Limit(n, c, rates, weighs)),
         1 => any::<bool>().prop_map(Step::Pause),
         4 => (0..40u64, 0..4u64).prop_map(|(ms, most)| Step::Wait(ms, most)),
         1 => (0..6u8).prop_map(Step::Purge),
@@ -54,11 +55,20 @@ fn step(costs: u64) -> impl Strategy<Value = Step> {
 #[derive(Debug, Clone, Default)]
 struct Seen {
     /// The deliveries that began within windows of the rules, as far as those in force must know
-    /// them.
+    /// them, with what each counts for.
     began: Vec<(Millis, u64)>,
     /// All deliveries that ever began.
     ever: Vec<(Millis, u64)>,
     running: u64,
+    running_cost: u64,
+}
+
+/// The amount that a message of this cost takes of a limit with this rule.
+fn amount(rule: &LimitRule, cost: u64) -> u64 {
+    match rule.weighted {
+        true => cost,
+        false => 1,
+    }
 }
 
 struct World {
@@ -117,19 +127,21 @@ impl World {
         done.unwrap_or(Done::Ok)
     }
 
-    fn leases(&self) -> Vec<(Receipt, Vec<String>)> {
+    fn leases(&self) -> Vec<(Receipt, Vec<String>, u64)> {
         let running = self.running.iter();
         running
-            .map(|(receipt, seq)| (*receipt, self.names_of(*seq)))
+            .map(|(receipt, seq)| (*receipt, self.names_of(*seq), self.cost_of(*seq)))
             .collect()
     }
 
     /// Messages that no longer run are not counted as running.
-    fn note_ends(&mut self, before: Vec<(Receipt, Vec<String>)>) {
-        for (receipt, names) in before {
+    fn note_ends(&mut self, before: Vec<(Receipt, Vec<String>, u64)>) {
+        for (receipt, names, cost) in before {
             if !self.queue.is_running(receipt) {
                 for name in names {
-                    self.seen.entry(name).or_default().running -= 1;
+                    let seen = self.seen.entry(name).or_default();
+                    seen.running -= 1;
+                    seen.running_cost -= cost;
                 }
             }
         }
@@ -189,22 +201,27 @@ impl World {
                 let rule = self.rule_of(&name).cloned();
                 let seen = self.seen.entry(name.clone()).or_default();
                 let is_windowed = rule.as_ref().is_some_and(|rule| !rule.rates.is_empty());
+                let amount = rule.as_ref().map_or(0, |rule| amount(rule, limited.cost));
                 seen.ever.push((self.now, limited.cost));
                 if is_windowed {
-                    seen.began.push((self.now, limited.cost));
+                    seen.began.push((self.now, amount));
                 }
                 if let Some(rule) = rule {
                     for rate in &rule.rates {
                         let counts = |at: Millis| at + rate.per > self.now;
                         let began = seen.began.iter().filter(|(at, _)| counts(*at));
-                        let sum: u64 = began.map(|(_, cost)| cost).sum();
+                        let sum: u64 = began.map(|(_, amount)| amount).sum();
                         assert!(sum <= rate.count, "{name}: {sum} within {rate:?}");
                     }
-                    let most = rule.concurrency;
-                    assert!(most == 0 || seen.running < most, "{name}: too many run");
+                    let (most, runs) = match rule.weighted {
+                        true => (rule.concurrency, seen.running_cost),
+                        false => (rule.concurrency, seen.running),
+                    };
+                    assert!(most == 0 || runs + amount <= most, "{name}: too many run");
                 }
                 if !no_ack {
                     seen.running += 1;
+                    seen.running_cost += limited.cost;
                 }
             }
             if !no_ack {
@@ -247,10 +264,9 @@ impl World {
         }
     }
 
-    fn limit(&mut self, of: u8, concurrency: u64, rates: Vec<(u64, Millis)>) {
+    fn limit(&mut self, of: u8, rule: LimitRule) {
         let of = RULES[usize::from(of)];
         let before: Vec<Option<LimitRule>> = NAMES.map(|name| self.rule_of(name).cloned()).into();
-        let rule = rule(concurrency, &rates);
         // A delivery in the millisecond of a DQ.LIMIT, but before it, cannot be distinguished from
         // one that the limit has counted, when COST corrects it.
         self.now += 1;
@@ -266,10 +282,13 @@ impl World {
                 continue;
             }
             // Only the longest window of the previous rule is kept, and a rule without
-            // windows drops it.
+            // windows or one that counts something else drops it.
+            let counts_costs =
+                |rule: &Option<LimitRule>| rule.as_ref().is_some_and(|rule| rule.weighted);
+            let counts_alike = counts_costs(&before) == counts_costs(&after);
             let known = before.iter().flat_map(|rule| &rule.rates);
             let known = known.map(|rate| rate.per).max().unwrap_or(0);
-            let keeps = after.is_some_and(|rule| !rule.rates.is_empty());
+            let keeps = counts_alike && after.is_some_and(|rule| !rule.rates.is_empty());
             let now = self.now;
             seen.began.retain(|(at, _)| keeps && at + known > now);
         }
@@ -287,7 +306,16 @@ impl World {
                     due: DueTime::After(delay),
                     ..limited(GROUPS[usize::from(group)], &names, cost)
                 };
-                self.apply(&Op::Send(send));
+                let is_never = names.iter().any(|name| {
+                    let rule = self.rule_of(name).filter(|rule| rule.weighted);
+                    rule.is_some_and(|rule| {
+                        let most = rule.rates.iter().map(|rate| rate.count);
+                        let runs = Some(rule.concurrency).filter(|most| *most > 0);
+                        most.chain(runs).any(|most| cost > most)
+                    })
+                });
+                let done = self.apply(&Op::Send(send));
+                assert_eq!(matches!(done, Done::Sent(_)), !is_never);
             }
             Step::Fetch(count, per_group, kind) => self.fetch(count, per_group, kind),
             Step::Ack(n, cost) => {
@@ -304,6 +332,9 @@ impl World {
                 let began = self.queue.message(seq).unwrap().started_at();
                 let (names, old) = (self.names_of(seq), self.cost_of(seq));
                 for name in names {
+                    if !self.rule_of(&name).is_some_and(|rule| rule.weighted) {
+                        continue;
+                    }
                     let seen = self.seen.entry(name).or_default();
                     let mut same = seen.began.iter_mut();
                     if let Some(of) = same.find(|of| **of == (began, old)) {
@@ -343,7 +374,11 @@ impl World {
                 let ids = vec![id.into_vec().into()];
                 self.apply(&Op::Cancel { ids });
             }
-            Step::Limit(of, concurrency, rates) => self.limit(of, concurrency, rates),
+            Step::Limit(of, concurrency, rates, weighs) => {
+                let rule = rule(concurrency, &rates);
+                let weighted = weighs && !rule.is_open();
+                self.limit(of, LimitRule { weighted, ..rule });
+            }
             Step::Pause(ends) => {
                 let group = Some(b"g"[..].into());
                 self.apply(&match ends {
