@@ -151,7 +151,7 @@ COSTLY = ("LIMITS", 2, "free", "user-7", "COST", 11)
         ("SEND", "x", "ID", "waits", "REPLACE", *COSTLY),
         ("SEND", "x", "ID", "runs", "REPLACE", "RERUN", *COSTLY),
         ("MSEND", 2, "x", "y", *COSTLY),
-        ("GROUPPUSH", '{"g": 1}', "GROUPBY", 1, "$.g", *COSTLY),
+        ("GROUPPUSH", '{"g": 1}', "GROUPBY", 1, "g", *COSTLY),
         ("SCHEDULE", "tick", "EVERY", 1000, "PAYLOAD", "x", *COSTLY),
         ("ACKSEND", "<receipt>", "NEXT", "<key>", "y", *COSTLY),
     ],
