@@ -277,6 +277,9 @@ func TestLimitsHaveNamesAndMessagesCosts(t *testing.T) {
 	rates := []dq.Window{{N: 1000, Per: time.Minute, Used: 7}, {N: 5000, Per: time.Hour, Used: 7}}
 	equal(t, "rates", reflect.DeepEqual(limits()["tokens"].Rates, rates), true)
 	must(t, q.Limit(ctx, "user-*", dq.Concurrency(1), dq.Weighted()))
+	batch, err = q.Fetch(ctx)
+	must(t, err)
+	equal(t, "delivered", len(batch), 0)
 	equal(t, "never", limits()["user-7"].Never && limits()["user-7"].NextFree.IsZero(), true)
 	must(t, q.Limit(ctx, "tokens"))
 	equal(t, "rule", limits()["tokens"].Rule, "")

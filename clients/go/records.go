@@ -252,7 +252,7 @@ func window(value interface{}) Window {
 
 func limitRecord(value interface{}) LimitRecord {
 	f := fields(value)
-	never := f["next-free"] == "never"
+	never := text(f["next-free"]) == "never"
 	if never {
 		f["next-free"] = nil
 	}

@@ -214,6 +214,7 @@ each('limits have names, and messages costs', async ({ queue }) => {
   const { rates } = (await collected(queue.limits())).find(({ limit }) => limit === 'tokens');
   assert.deepEqual(rates, [{ limit: 1000, per: 60_000, used: 7 }, { limit: 5000, per: 3_600_000, used: 7 }]);
   await queue.limit('user-*', { concurrency: 1, weight: true });
+  assert.deepEqual(await queue.fetch(), []);
   assert.equal((await collected(queue.limits())).find(({ limit }) => limit === 'user-7').nextFree, 'never');
   await queue.limit('tokens');
   assert.equal((await collected(queue.limits())).find(({ limit, rule }) => limit === 'tokens' && rule), undefined);

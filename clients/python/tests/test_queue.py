@@ -137,6 +137,7 @@ def test_limits_with_names(q):
     assert q.ack(message, cost=7) == 1
     assert [one.rates for one in q.limits() if one.limit == "tokens"] == [[Window(1000, 60_000, 7), Window(5000, 3_600_000, 7)]]
     q.limit("user-*", concurrency=1, weight=True)
+    assert q.fetch() == []
     assert [one.next_free for one in q.limits() if one.limit == "user-7"] == ["never"]
     q.limit("tokens")
     assert [one.rule for one in q.limits() if one.limit == "tokens"] in ([], [None])

@@ -229,6 +229,11 @@ def failed_attempts(reply: Any) -> list[FailedAttempt]:
     ]
 
 
+def number_or_never(reply: Any) -> int | Literal["never"]:
+    """Reads `next-free` of a limit."""
+    return reply if isinstance(reply, int) else "never"
+
+
 def windows(reply: Any) -> list[Window]:
     """Reads the list `rates` of a limit."""
     return [Window(*map(int, one)) for one in reply]
@@ -238,6 +243,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "str": text,
     "bytes": raw,
     "int": int,
+    "int | Literal['never']": number_or_never,
     "float": float,
     "bool": bool,
     "dict[str, bytes]": headers,
