@@ -198,11 +198,11 @@ class Limits:
         create(q, "LEASE", 10_000)
         q.do("LIMIT", "user-*", "CONCURRENCY", 1, "RATE", 3, "PER", 3000)
         q.do("LIMIT", "all", "CONCURRENCY", 3, "RATE", 20, "PER", 8000)
+        q.add("large", "GROUP", "g0", "PRIORITY", 9, "LIMITS", 1, "cores", "COST", 9)
         q.do("LIMIT", "cores", "CONCURRENCY", 8, "WEIGHT")
         for n in range(12):
             q.add(f"m{n}", "LIMITS", 2, f"user-{n % 4}", "all", "COST", 1 + n % 2, "PRIORITY", n % 3)
             q.add(f"g{n}", "GROUP", f"g{n % 3}", "LIMITS", 2, "all", "cores", "COST", 1 + n % 3)
-        q.add("large", "GROUP", "g0", "LIMITS", 1, "cores", "COST", 9)
         q.add("later", "LIMITS", 1, "all", "DELAY", 2500)
         held = list(q.hold("COUNT", 3).values())
         q.advance(100)
