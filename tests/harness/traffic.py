@@ -102,7 +102,7 @@ def waiting(q, far) -> None:
     for n, on_dead in enumerate(("HOLD", "GO", "DIE")):
         q.send(n, "ID", f"child{n}", "GROUP", f"child{n}", "PARENT", q.key, "parent", "ONDEAD", on_dead)
     alone(q, "child done", "ACK", "RESULT", "done", options=("PARENT", q.key, "parent", "RETAIN", far))
-    q.do("LIMIT", "api", "CONCURRENCY", 3, "RATE", 9, "PER", far, "RATE", 5, "PER", far // 2)
+    q.do("LIMIT", "api", "CONCURRENCY", 3, "RATE", 9, "PER", far, "RATE", 2, "PER", far // 2)
     q.do("LIMIT", "user-*", "CONCURRENCY", 5, "WEIGHT")
     for n in range(3):
         q.send(n, "ID", f"limited{n}", "GROUP", f"limited{n}", "LIMITS", 2, "api", "user-1", "COST", 2 + n)
