@@ -20,8 +20,6 @@ PACKAGES = {
     "Client": ["Predis"],
     "Laravel": ["Predis", "Mockery", "Illuminate/Queue", "Illuminate/Redis", "Illuminate/Events", "Illuminate/Bus"],
     "Symfony": ["Symfony/Component/Messenger", "Symfony/Component/EventDispatcher"],
-    "Think": [],
-    "Hyperf": [],
 }
 
 pytestmark = pytest.mark.slow
@@ -56,7 +54,7 @@ def phpunit(server, *words, **env) -> int:
     return int(found[1] or found[2])
 
 
-@pytest.mark.parametrize("part, tests", [("Client", 226), ("Laravel", 97), ("Symfony", 37), ("Think", 5), ("Hyperf", 8)])
+@pytest.mark.parametrize("part, tests", [("Client", 226), ("Laravel", 97), ("Symfony", 37)])
 def test_the_package(server, replica_pair, part, tests):
     need_php(part)
     replicated = f"redis://127.0.0.1:{replica_pair.primary.port}"
@@ -87,7 +85,7 @@ def blocks_of(page) -> list[str]:
     return re.findall(r"^```php\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-# The code that stands for the application, by page. The other pages need none. The others need none.
+# The code that stands for the application, by page. The other pages need none.
 APPLICATIONS = {"drivers/laravel": "tests/Laravel/page.php"}
 
 
@@ -126,7 +124,7 @@ def test_the_php_of_the_documentation(server, tmp_path):
         for name in re.findall(r"^use (Dq.*);$", block, re.MULTILINE):
             assert (CLIENT / "src" / (name.removeprefix("Dq\\").replace("\\", "/") + ".php")).exists(), name
     run = [block for block in blocks if "->ensure(" in block or "->redrive()" in block]
-    assert len(run) == 2
+    assert len(run) == 3
     for block in run:
         block = block.replace("redis://localhost", f"redis://127.0.0.1:{server.port}")
         file.write_text(f"<?php\nini_set('assert.exception', '1');\nrequire '{CLIENT}/autoload.php';\n{block}")
@@ -141,7 +139,7 @@ def test_every_class_loads_without_its_framework():
         done = subprocess.run(["php", "-l", str(path)], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
         if path.parent.name == "src":
-            assert not re.search(r"^use (Illuminate|Symfony|Hyperf|think)", path.read_text(), re.MULTILINE), path
+            assert not re.search(r"^use (Illuminate|Symfony)", path.read_text(), re.MULTILINE), path
 
 
 def test_nothing_names_a_listener_that_symfony_7_does_not_have():

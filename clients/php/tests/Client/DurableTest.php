@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Dq\Tests\Client;
 
+use Dq\Client;
 use Dq\ConnectionError;
 use Dq\Durable;
-use Dq\Hyperf\PoolClient;
 use Dq\Next;
 use Dq\NotConfirmed;
 use Dq\PipelineClient;
@@ -160,8 +160,18 @@ final class DurableTest extends TestCase
 
     public function testWhatCannotBeConfirmedIsRefusedBeforeItIsSent(): void
     {
-        $pool = new PoolClient(Server::redis());
-        foreach ([[$pool, new Durable()], [self::client('url'), new Durable(timeout: 10_000)]] as [$client, $durable]) {
+        $plain = new class implements Client {
+            public function call(string $key, array $words, bool $waits = false): mixed
+            {
+                throw new \LogicException('it was sent');
+            }
+
+            public function readTimeout(): float
+            {
+                return 0.0;
+            }
+        };
+        foreach ([[$plain, new Durable()], [self::client('url'), new Durable(timeout: 10_000)]] as [$client, $durable]) {
             try {
                 (new Queue($client, 'q', durable: $durable))->send('a');
                 $this->fail('it was sent');
