@@ -1,12 +1,7 @@
-"""The producer and the worker in each language, each with its own Redis client, with a real server.
+"""The producer and the worker with redis-py and with redis-cli, with a real server."""
 
-A language that is not installed is skipped.
-"""
-
-import hashlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,85 +11,23 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from tests.harness.lossy import LossyProxy
-from tests.harness.optional import need
 from tests.harness.replies import Queue
 from tests.harness.server import ROOT, wait_for
 
 CLIENTS = ROOT / "examples/clients"
-GOCODE = "/usr/share/gocode"
 
 
-def _done(*command, **kwargs) -> str:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **kwargs)
-    assert done.returncode == 0, f"{command}:\n{done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def _built(*sources):
-    """A folder for the results of building these files: another one when they change, so that no result is built
-    twice.
-    """
-    content = b"".join(source.read_bytes() for source in sources)
-    folder = ROOT / "target/example-clients" / hashlib.sha256(content).hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _python(name):
-    return lambda: [sys.executable, CLIENTS / name]
-
-
-def _php():
-    php = shutil.which("php")
-    need(php and {"redis", "pcntl"} <= set(_done(php, "-m").split()), "PHP with phpredis")
-    return [php, CLIENTS / "php/jobs.php"]
-
-
-def _node():
-    need(shutil.which("node") and shutil.which("npm"), "Node with npm")
-    sources = [CLIENTS / "node" / name for name in ("package.json", "package-lock.json", "jobs.mjs")]
-    folder = _built(*sources)
-    if not (folder / "installed").exists():
-        for source in sources:
-            shutil.copy(source, folder)
-        _done("npm", "ci", "--no-audit", "--no-fund", cwd=folder)
-        (folder / "installed").touch()
-    return ["node", folder / "jobs.mjs"]
-
-
-def _go():
-    library = os.path.isdir(f"{GOCODE}/src/gopkg.in/redis.v5")
-    need(shutil.which("go") and library, "Go with Debian's redis.v5")
-    source = CLIENTS / "go/jobs.go"
-    program = _built(source) / "jobs"
-    if not program.exists():
-        env = {**os.environ, "GO111MODULE": "off", "GOPATH": GOCODE, "GOFLAGS": ""}
-        _done("go", "build", "-o", program, source, env=env)
-    return [program]
-
-
-def _redis_cli():
-    return ["bash", CLIENTS / "redis-cli.sh"]
-
-
-PROGRAMS = {
-    "python_sync": (_python("python_sync.py"), [2, 3]),
-    "python_asyncio": (_python("python_asyncio.py"), [2, 3]),
-    "php": (_php, [2]),
-    "node": (_node, [2, 3]),
-    "go": (_go, [2]),
-    "redis-cli": (_redis_cli, [2, 3]),
-}
+PROGRAMS = {"python_sync": [sys.executable, CLIENTS / "python_sync.py"], "redis-cli": ["bash", CLIENTS / "redis-cli.sh"]}
 
 
 class Program:
-    """One language's program with one protocol."""
+    """One program with one protocol."""
 
     def __init__(self, name, resp, queue="orders"):
         self.name = name
         self.resp = resp
         self.queue = queue
-        self.command = PROGRAMS[name][0]()
+        self.command = PROGRAMS[name]
 
     @property
     def title(self):
@@ -146,7 +79,7 @@ def ended(process):
     return output.splitlines()
 
 
-EACH = [(name, resp) for name, (_, protocols) in PROGRAMS.items() for resp in protocols]
+EACH = [("python_sync", 2), ("python_sync", 3), ("redis-cli", 3)]
 each = pytest.mark.parametrize("program", EACH, ids=[f"{name}-resp{resp}" for name, resp in EACH], indirect=True)
 
 
@@ -171,14 +104,8 @@ def closed(q):
 
 
 def everyone():
-    """All programs that can run here, each with a queue of its own, for tests in which the same time goes by for all."""
-    programs = []
-    for name, resp in EACH:
-        try:
-            programs.append(Program(name, resp, queue=f"orders:{name}:{resp}"))
-        except pytest.skip.Exception:
-            continue  # the other tests tell which
-    return programs
+    """All programs, each with a queue of its own, for tests in which the same time goes by for all."""
+    return [Program(name, resp, queue=f"orders:{name}:{resp}") for name, resp in EACH]
 
 
 @contextmanager

@@ -91,20 +91,6 @@ def has_php_redis() -> bool:
     return bool(php) and "redis" in subprocess.run([php, "-m"], capture_output=True, text=True).stdout.split()
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not has_php_redis(), reason=lacking("PHP with phpredis"))
-def test_the_example_order_events_in_php_proves_its_promises(server):
-    output = run(
-        *("php", EXAMPLES / "order_events/order_events.php", f"--port={server.port}"),
-        *("--orders=60", "--events=4", "--settle-ms=2000", "--workers=4"),
-    )
-    assert figure(output, "events pushed") == 240
-    assert figure(output, "orders pushed out of order") > 0
-    assert figure(output, "pushed again, refused") > 0
-    assert figure(output, "handlers that threw") > 0
-    assert figure(output, "workers killed at work") == 1
-
-
 def has_php_framework(*packages) -> bool:
     return has_php_redis() and all(os.path.isdir(f"/usr/share/php/{package}") for package in packages)
 
