@@ -15,7 +15,6 @@ from server import Server
 ROOT = Path(__file__).resolve().parent.parent
 # Modules that both tests and benchmarks need are in tests/.
 sys.path.append(str(ROOT))
-INSTRUCTIONS = ROOT / "target" / "instructions.md"
 """The last table that `instructions.py` has written."""
 QUIET_CORES = 0.1
 """Cores that other programs may use before the page mentions it."""
@@ -29,7 +28,6 @@ def parser(description):
     parser.add_argument("--rows", type=re.compile, default="", metavar="REGEX", help="only rows whose name matches")
     parser.add_argument("--module", type=Path, default=ROOT / "target/release/libdq.so")
     parser.add_argument("--built", default="", metavar="TEXT", help="how that was built, for the page")
-    parser.add_argument("--baseline", type=Path, default=ROOT / "target/baseline/release/libdq_baseline.so")
     parser.add_argument("--redis-server", default=os.environ.get("REDIS_SERVER") or "redis-server")
     parser.add_argument("--generator", type=Path, default=ROOT / "target/load/release/dq-load")
     return parser
@@ -65,8 +63,6 @@ class Bench:
 
     binary: str
     module: Path
-    baseline: Path
-    """The baseline module, whose commands do next to nothing."""
     generator: Generator
     rounds: int
     quick: bool
@@ -89,10 +85,6 @@ class Bench:
     def server(self, **options):
         """Starts a server with the module."""
         return Server(self.binary, [self.module], **options)
-
-    def server_with_baseline(self, **options):
-        """Starts a server with the module and the baseline module."""
-        return Server(self.binary, [self.module, self.baseline], **options)
 
     def bare_server(self):
         """Starts a server without a module."""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts the instructions of commands, of the server and its modules together; needs valgrind, and some minutes.
 
-    benches/instructions.py [--rows REGEX] [--module PATH] [--baseline PATH] [--redis-server PATH] [--generator PATH]
+    benches/instructions.py [--rows REGEX] [--module PATH] [--redis-server PATH] [--generator PATH]
 
 Instructions do not show what waiting for memory costs, but they are the same on a busy machine and on a quiet one.
 `make bench-instructions` builds what it needs and runs it. `make bench` copies the last table into the page it writes.
@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import INSTRUCTIONS, Bench, parser
+from bench import Bench, parser
 from generator import Generator
 from report import Row, summary, targets
 from server import Server
@@ -45,7 +45,7 @@ class Counter:
         self._out = Path(tempfile.mkdtemp(prefix="dq-count-"))
         under = ["valgrind", "--tool=callgrind", "--quiet", "--instr-atstart=no"]
         under.append(f"--callgrind-out-file={self._out}/count")
-        self.server = Server(bench.binary, [bench.module, bench.baseline], aof=aof, under=under)
+        self.server = Server(bench.binary, [bench.module], aof=aof, under=under)
 
     def __enter__(self):
         return self
@@ -119,7 +119,6 @@ def main():
     bench = Fewer(
         binary=chosen.redis_server,
         module=chosen.module.resolve(),
-        baseline=chosen.baseline.resolve(),
         generator=Generator(chosen.generator.resolve()),
         rounds=1,
         quick=False,
@@ -136,8 +135,6 @@ def main():
             found += rows(section, wanted, measure(bench, wanted, aof))
     text = f"{targets(found)}\n\n{summary(found)}\n"
     print(f"\n{text}")
-    if not chosen.rows.pattern:
-        INSTRUCTIONS.write_text(text)
 
 
 if __name__ == "__main__":

@@ -23,23 +23,16 @@ def whole_life(bench):
     if not bench.wanted("life"):
         return []
     lua, single, tens = [], [], []
-    baseline = {(batch, wakes): [] for wakes in (False, True) for batch in (1, 10)}
-    with bench.server_with_baseline() as server:
+    with bench.server() as server:
         for number in range(bench.rounds):
             bench.say(f"whole life of a message: round {number + 1} of {bench.rounds}")
             lua.append(_lua_life(bench, server))
             single.append(_life(bench, server, Step(f"DQ.SEND q {{payload}} DELAY {DELAY}"), FETCH_1_ACK_1, 1))
             tens.append(_life(bench, server, Step(f"DQ.MSEND q 10 {{payload:10}} DELAY {DELAY}"), FETCH_10_ACK_10, 10))
-            for (batch, wakes), micros in baseline.items():
-                micros.append(_baseline_life(bench, server, batch, wakes=wakes))
     rows = []
     for what, ours, at_least in (
         ("send, fall due, fetch, ack: one by one", single, 10),
         ("send, fall due, fetch, ack: in tens", tens, 20),
-        ("baseline module: one by one", baseline[1, False], None),
-        ("baseline module: in tens", baseline[10, False], None),
-        ("baseline module that wakes each ms: one by one", baseline[1, True], None),
-        ("baseline module that wakes each ms: in tens", baseline[10, True], None),
     ):
         rows.append(
             Row(
@@ -71,21 +64,6 @@ def _life(bench, server, send, consume, batch):
     bench.generator.run(server, [send], lives // batch)
     time.sleep(LONGEST_DELAY + 0.05)
     done = bench.generator.run(server, consume, lives // batch)
-    return _finish(server, before, done, lives)
-
-
-def _baseline_life(bench, server, batch, *, wakes):
-    lives = bench.scaled(LIVES)
-    before = server.cpu()
-    payloads = "{payload:10}" if batch == 10 else "{payload}"
-    fill(bench, server, f"BASELINE.LATER o {DELAY} {payloads}", lives, batch=batch)
-    if wakes:
-        # The server wakes once in each millisecond in which a message falls due.
-        milliseconds = int((LONGEST_DELAY - SHORTEST_DELAY) * 1000)
-        server.client.execute_command("BASELINE.WAKE", milliseconds)
-        time.sleep(LONGEST_DELAY - SHORTEST_DELAY + 0.1)
-    consume = Step(f"BASELINE.FIRST o {batch} [ ACK {{count}} {{taken}} ]", "receipts")
-    done = bench.generator.run(server, [consume], lives // batch)
     return _finish(server, before, done, lives)
 
 
@@ -133,15 +111,8 @@ OURS = [
     ),
 ]
 
-# The cost of keeping millions of entries in order of time in other data structures. In these, only the insertion is at
-# a random place.
-IN_ORDER = [
-    Cycle("sorted set: ZADD, ZPOPMIN", [Step(f"ZADD z:KEY {HOURS} {{uuid}}"), Step("ZPOPMIN z:KEY")]),
-    Cycle(
-        "baseline module: keep in order, give the first",
-        [Step(f"BASELINE.LATER f:KEY {HOURS} {{payload}}"), Step("BASELINE.FIRST f:KEY 1", "receipts")],
-    ),
-]
+# The cost of keeping millions of entries in order of time in a sorted set, where only the insertion is at a random place.
+IN_ORDER = [Cycle("sorted set: ZADD, ZPOPMIN", [Step(f"ZADD z:KEY {HOURS} {{uuid}}"), Step("ZPOPMIN z:KEY")])]
 
 
 def backlog(bench):
@@ -150,8 +121,8 @@ def backlog(bench):
         return []
     cycles = [*OURS, *IN_ORDER]
     cpu = {}
-    with bench.server_with_baseline() as server:
-        bench.say("backlog: sending ten million messages, and half as many to the peers")
+    with bench.server() as server:
+        bench.say("backlog: sending ten million messages, and half as many to the peer")
         for key, size in (("small", min(SMALL, bench.scaled(HUGE))), ("huge", bench.scaled(HUGE))):
             for due in ("", f" DELAY {HOURS}"):
                 fill(bench, server, f"DQ.MSEND {key} 100 {{payload:100}}{due}", size // 2, batch=100, pipeline=8)

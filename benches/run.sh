@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the module as others should get it, the load generator and the baseline module, and runs the benchmark. With
+# Builds the module as others should get it and the load generator, and runs the benchmark. With
 # --quick it is the module that tests run.
 # Arguments go to benches/run.py, or to the program beside it that BENCH names. REDIS_SERVER names the server to measure on.
 
@@ -12,10 +12,8 @@ build_for_benchmark "$@"
 
 say "building the load generator"
 cargo_of benches/load build --profile "$BESIDE"
-say "building the baseline module"
-cargo_of benches/baseline build --profile "$BESIDE"
 
 built=${BESIDE/dev/debug}
 exec "$VENV/bin/python" "benches/${BENCH:-run.py}" --module "$MODULE" --built "$BUILT" \
-    --generator "$TARGET/load/$built/dq-load" --baseline "$TARGET/baseline/$built/libdq_baseline.so" \
+    --generator "$TARGET/load/$built/dq-load" \
     --redis-server "$REDIS_SERVER" "$@"

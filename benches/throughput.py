@@ -7,7 +7,6 @@ from statistics import median
 from bench import median_ratio
 from report import Row, rate, table
 from workloads import (
-    BASELINE,
     BESIDE,
     GOING_ON,
     GROUP_COUNTS,
@@ -40,12 +39,6 @@ class Comparison:
         return workloads[name].title + less + (", one at a time" if self.pipeline == 1 else "")
 
 
-BASELINE_PAIRS = [
-    Comparison("baseline-push", "xadd"),
-    Comparison("baseline-take-2", "xread1"),
-    Comparison("baseline-take", "xread1"),
-]
-
 PLAIN = [
     Comparison("send", "xadd", 1.0),
     Comparison("send-delayed", "zadd", 0.4),
@@ -61,12 +54,6 @@ PLAIN = [
     Comparison("send", "set"),
     Comparison("send", "lpush"),
     Comparison("fetch1-ack1", "rpop"),
-    Comparison("send", "baseline-push"),
-    Comparison("send-delayed", "baseline-later"),
-    Comparison("fetch-ack", "baseline-take-2"),
-    Comparison("fetch1-ack1", "baseline-take"),
-    *BASELINE_PAIRS,
-    Comparison("baseline-later", "zadd"),
 ]
 
 OVER_GROUPS = [
@@ -76,8 +63,6 @@ OVER_GROUPS = [
 ]
 OVER_GROUPS.append(Comparison(f"fetch-ack-random-groups-{MANY_GROUPS}", "fetch-ack"))
 OVER_GROUPS += [Comparison(f"send-groups-{groups}", f"xadd-streams-{groups}") for groups in GROUP_COUNTS]
-BASELINE_GROUPS = f"baseline-groups-{MANY_GROUPS}"
-OVER_GROUPS += [Comparison(BASELINE_GROUPS, "send"), Comparison(BASELINE_GROUPS, "baseline-push")]
 GROUPS_SECTION = "Groups against no groups and against a stream a group, server CPU a message"
 
 COSTLESS = [Comparison(f"{verb}-beside", verb, 1.1) for verb in ("send", "fetch-ack")]
@@ -95,13 +80,12 @@ LOGGED = [
     Comparison("fetch10-ack10", "xread10-xdel"),
     Comparison("send", "lua-send"),
     Comparison("fetch1-ack1", "lua-fetch"),
-    *BASELINE_PAIRS,
     GOES_ON,
 ]
 
 LOG_BYTES_AT_MOST = 0.6
 
-ALL = [*PEERS, *BASELINE, *OURS, *GOING_ON, *BESIDE, *STREAMS, *GROUPED]
+ALL = [*PEERS, *OURS, *GOING_ON, *BESIDE, *STREAMS, *GROUPED]
 
 
 class Figures:
@@ -130,14 +114,9 @@ class Throughput:
         self._measure_plain(self._needed(plain + grouped))
         self._measure_logged(self._needed(logged))
         rows = [self._row("Commands, server CPU a message", pair, self._plain) for pair in plain]
-        rows += [
-            self._row(GROUPS_SECTION, pair, self._plain) for pair in grouped
-        ]
-        if any(pair.ours == BASELINE_GROUPS for pair in grouped):
-            rows.append(self._grouped_send_on_baseline())
+        rows += [self._row(GROUPS_SECTION, pair, self._plain) for pair in grouped]
         rows += [self._row("With AOF everysec, server CPU a message", pair, self._logged) for pair in logged]
-        ours = [pair for pair in logged if pair not in BASELINE_PAIRS]
-        for pair in ours:
+        for pair in logged:
             limit = pair.at_most if pair is GOES_ON else pair.at_most and LOG_BYTES_AT_MOST
             rows.append(self._bytes_row([pair.ours], [pair.peer], limit, pair.without))
         if {"send", "fetch-ack"} <= {pair.ours for pair in logged}:
@@ -163,15 +142,6 @@ class Throughput:
         heads = ["command", "P=1", "P=16", "P=64", "CPU us", "AOF: P=64", "CPU us", "AOF bytes"]
         return table(heads, rows) if rows else None
 
-    def commands(self):
-        """Returns a table of the commands that ran, one line for each workload."""
-        ran = {name for name, _ in [*self._plain, *self._logged]}
-        rows = []
-        for name, workload in self._workloads.items():
-            if name in ran and not name.startswith("lua-"):
-                rows.append([workload.title, "; ".join(f"`{step.template}`" for step in workload.steps)])
-        return table(["command", "what is sent"], rows) if rows else ""
-
     def _wanted(self, comparisons, kind):
         return [pair for pair in comparisons if self._bench.wanted(kind, f"{kind}-{pair.ours}", f"{kind}-{pair.peer}")]
 
@@ -182,9 +152,9 @@ class Throughput:
     def _measure_plain(self, workloads):
         if not workloads:
             return
-        with self._bench.server_with_baseline() as server:
+        with self._bench.server() as server:
             if any(workload.database == 1 for workload in workloads):
-                self._bench.say("filling: a million members, a million delayed messages, a million payloads")
+                self._bench.say("filling: a million members, a million delayed messages")
                 prepare_millions(self._bench, server)
             for number in range(self._bench.rounds):
                 self._bench.say(f"commands: round {number + 1} of {self._bench.rounds}")
@@ -196,7 +166,7 @@ class Throughput:
         for number in range(self._bench.rounds if workloads else 0):
             self._bench.say(f"commands with AOF: round {number + 1} of {self._bench.rounds}")
             # A new server each round keeps the log short.
-            with self._bench.server_with_baseline(aof=True) as server:
+            with self._bench.server(aof=True) as server:
                 for workload in workloads:
                     self._run(server, workload, 64, self._logged[workload.name, 64], log=True)
 
@@ -231,18 +201,6 @@ class Throughput:
             f"{median(peer):.2f} us  {pair.title(self._workloads, pair.peer)}",
             median_ratio(ours, peer),
             at_most=pair.at_most,
-        )
-
-    def _grouped_send_on_baseline(self):
-        """Returns the row of SEND plus the cost that groups add to the baseline module, which no module can avoid."""
-        send, baseline, grouped = (self._plain[name, 64].cpu_us for name in ("send", "baseline-push", BASELINE_GROUPS))
-        sums = [one + over - under for one, under, over in zip(send, baseline, grouped)]
-        return Row(
-            GROUPS_SECTION,
-            f"SEND, due now, and what {MANY_GROUPS:,} groups add to the baseline module",
-            f"{median(sums):.2f} us",
-            f"{median(send):.2f} us  SEND, due now",
-            median_ratio(sums, send),
         )
 
     def _bytes_row(self, ours, peers, at_most, without=None):

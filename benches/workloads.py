@@ -53,15 +53,6 @@ def fill_queue(bench, server, messages):
     fill(bench, server, "DQ.MSEND q 100 {payload:100}", messages + 99, batch=100, pipeline=8)
 
 
-def fill_baseline(bench, server, messages):
-    fill(bench, server, "BASELINE.PUSH f {payload}", messages)
-
-
-def fill_baseline_groups(bench, server, messages):
-    number = bench.scaled(MANY_GROUPS)
-    fill(bench, server, f"BASELINE.GROUP f {{payload}} GROUP g{{seq:{number}}}", number)
-
-
 def lua_sends(bench, server, messages):
     return LuaDesign(server).send
 
@@ -167,37 +158,6 @@ PEERS = [
     ),
     Workload("lua-send", "Lua design: send", [Step("EVALSHA")], 100_000, prepare=lua_sends),
     Workload("lua-fetch", "Lua design: fetch + GET + ack", [Step("EVALSHA", "bulk")], 100_000, prepare=lua_ready),
-]
-
-# The baseline module keeps payloads in a list or by their times, and does nothing else: see `baseline/`.
-BASELINE = [
-    Workload("baseline-push", "baseline module: keep", [Step("BASELINE.PUSH f {payload}")]),
-    Workload(
-        "baseline-later",
-        "baseline module: keep in order, among 1M",
-        [Step(f"BASELINE.LATER o {HOURS} {{payload}}")],
-        messages=150_000,
-        database=1,
-    ),
-    Workload(
-        "baseline-take",
-        "baseline module: one command",
-        [Step("BASELINE.TAKE f [ ACK {count} {taken} ]", "receipts")],
-        prepare=fill_baseline,
-    ),
-    Workload(
-        "baseline-take-2",
-        "baseline module: two commands",
-        [Step("BASELINE.TAKE f", "receipts"), Step("BASELINE.DONE f {taken}")],
-        prepare=fill_baseline,
-    ),
-    Workload(
-        f"baseline-groups-{MANY_GROUPS}",
-        f"baseline module: keep, {MANY_GROUPS:,} groups",
-        [Step(f"BASELINE.GROUP f {{payload}} GROUP g{{rand:0:{MANY_GROUPS - 1}}}")],
-        prepare=fill_baseline_groups,
-        pipelines=(64,),
-    ),
 ]
 
 OURS = [
@@ -313,8 +273,7 @@ GROUPED.append(
 
 
 def prepare_millions(bench, server):
-    """Fills database 1 for its workloads: a million members, a million delayed messages, a million payloads."""
+    """Fills database 1 for its workloads: a million members, a million delayed messages."""
     million = bench.scaled(MILLION)
     fill(bench, server, f"ZADD z {HOURS} {{uuid}}", million, database=1)
     fill(bench, server, f"DQ.SEND d {{payload}} DELAY {HOURS}", million, database=1)
-    fill(bench, server, f"BASELINE.LATER o {HOURS} {{payload}}", million, database=1)

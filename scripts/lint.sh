@@ -17,7 +17,7 @@ scripts/layers.sh
 
 say "rustfmt"
 cargo fmt --all -- --check
-for crate in "${PROGRAMS[@]}" "${UNTESTED[@]}"; do
+for crate in "${PROGRAMS[@]}"; do
     cargo fmt --manifest-path "$crate/Cargo.toml" --check
 done
 
@@ -26,9 +26,6 @@ cargo clippy --all-targets "${CARGO_FLAGS_LIST[@]}" -- -D warnings
 cargo clippy --package dq-simulation --package dq-explorer --package dq-core-bench --all-targets "${CARGO_FLAGS_LIST[@]}" -- -D warnings
 for program in "${PROGRAMS[@]}"; do
     cargo_of "$program" clippy --all-targets -- -D warnings
-done
-for program in "${UNTESTED[@]}"; do
-    cargo_of "$program" clippy --lib --bins --benches --examples -- -D warnings
 done
 
 say "dependencies"

@@ -32,8 +32,6 @@ CHECKED_MODULE=$TARGET/checked/libdq.so
 # The programs beside the module are workspaces of their own, so that their dependencies stay out of it. Each is built
 # in a directory of its name below the module's.
 PROGRAMS=(benches/load cli)
-# Programs without tests of their own, built by whoever needs them.
-UNTESTED=(benches/baseline)
 # Split on purpose: several flags in one variable. With a flag that changes nothing, for the bash of macOS takes an empty
 # list for a variable that is not set.
 read -ra CARGO_FLAGS_LIST <<<"--color=auto ${CARGO_FLAGS:-}"
