@@ -27,7 +27,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-workers bench-bullmq
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-bullmq
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,10 +81,6 @@ test-bullmq: ## BullMQ's own tests, of two released versions, with dq as its bac
 	@scripts/setup.sh build server tests optional && scripts/build.sh
 	@clients/node/suite/run.sh $(BULLMQ_VERSIONS)
 
-bench-bullmq: ## BullMQ on dq beside BullMQ on its Redis backend, in one run
-	@scripts/setup.sh build server tests optional && scripts/build.sh
-	@clients/node/bench/run.sh $(BENCH_FLAGS)
-
 test-go: ## clients/go with the race detector, go vet, and its examples
 	@scripts/setup.sh build server tests optional && scripts/build.sh
 	@.venv/bin/python -m pytest -q $(PYTEST_FLAGS) tests/tools/test_go_client.py
@@ -115,7 +111,7 @@ audit: ## known holes in the dependencies; gets the list of them from GitHub
 
 fmt: ## format the Rust sources
 	@scripts/setup.sh lint
-	@bash -ec '. scripts/lib/common.sh; for crate in . "$${PROGRAMS[@]}" "$${UNTESTED[@]}"; do cargo fmt --all --manifest-path "$$crate/Cargo.toml"; done'
+	@bash -ec '. scripts/lib/common.sh; for crate in . "$${PROGRAMS[@]}"; do cargo fmt --all --manifest-path "$$crate/Cargo.toml"; done'
 
 checker: ## groups, then jobs (children, signals, limits, DEADTO), under concurrent traffic, half a minute each, its history checked
 	@scripts/python.sh tests.checker $(CHECKER_FLAGS)
@@ -163,11 +159,12 @@ bench-groups: ## what groups cost where most of them are in the way
 	@scripts/setup.sh build server tests && scripts/build.sh
 	@.venv/bin/python benches/groups.py --module target/release/libdq.so
 
+bench-bullmq: ## BullMQ on dq beside BullMQ on its Redis backend, in one run
+	@scripts/setup.sh build server tests optional && scripts/build.sh
+	@clients/node/bench/run.sh $(BENCH_FLAGS)
+
 bench-families: ## how evenly families spread, what they cost, and what consumers notice of moves: BENCH_FLAGS=--help; needs valgrind
 	@scripts/python.sh tests.load.families $(BENCH_FLAGS)
-
-bench-workers: ## a worker of each client beside Celery, BullMQ, Laravel and others: an hour; BENCH_FLAGS=--smoke: two minutes
-	@benches/workers/run.sh $(BENCH_FLAGS)
 
 bench-web: ## what the pages and actions of dq web cost a server with 10,000 queues and 10,000,000 messages: BENCH_FLAGS=--help
 	@scripts/cli.sh
@@ -188,7 +185,6 @@ bench-instructions: ## the instructions of commands and their peers in the whole
 
 bench-smoke: ## make bench at a hundredth of the size, on the module of the tests: a smoke test of the benchmark, not a measurement
 	@benches/run.sh --quick $(BENCH_FLAGS)
-	@benches/workers/run.sh --smoke
 
 dist: ## pack what is given to others, who need no compiler, in dist/: a Debian package, tar.gz, wheels, npm packages, the clients; ARCHES, LIBCS, SIGN_KEY, PROFILE
 	@BUNDLE=yes scripts/dist.sh

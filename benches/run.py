@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the module and its peers in one run, and prints one table of all of them.
 
-    benches/run.py [--quick] [--rows REGEX] [--rounds N] [--module PATH] [--baseline PATH] [--redis-server PATH]
+    benches/run.py [--quick] [--rows REGEX] [--rounds N] [--module PATH] [--redis-server PATH]
                    [--generator PATH] [--write FILE]
 
 `make bench` builds what it needs and runs it. Rows are named `command-NAME`, `groups-NAME`, `aof-NAME` (see
@@ -44,7 +44,6 @@ def main():
         binary=chosen.redis_server,
         module=chosen.module.resolve(),
         built=chosen.built,
-        baseline=chosen.baseline.resolve(),
         generator=Generator(chosen.generator.resolve()),
         rounds=chosen.rounds or (1 if chosen.quick else 5),
         quick=chosen.quick,
@@ -68,7 +67,7 @@ def main():
     if chosen.quick:
         print("\nA quick run shows that everything works; its figures mean nothing.")
     if chosen.write:
-        chosen.write.write_text(document(bench, rows, details, throughput.commands()))
+        chosen.write.write_text(document(bench, rows, chosen.write))
 
 
 if __name__ == "__main__":

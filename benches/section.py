@@ -9,3 +9,10 @@ def replace(path: Path, text: str) -> None:
     before, _, rest = path.read_text().partition(f"{heading}\n")
     _, found, after = rest.partition("\n## ")
     path.write_text(before + text + ("\n## " + after if found else ""))
+
+
+def found(path: Path, heading: str) -> str:
+    """The section of the page that begins with this heading, with a blank line behind it; empty where there is none."""
+    text = path.read_text() if path.exists() else ""
+    _, there, rest = text.partition(f"{heading}\n")
+    return f"{heading}\n{rest.split(chr(10) + '## ')[0].rstrip()}\n\n" if there else ""

@@ -1,4 +1,4 @@
-"""The tables of a run, and the section of docs/benchmarks-frameworks.md that it writes."""
+"""The tables of a run, and the section of docs/benchmarks.md that it writes."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ from textwrap import fill
 from benches.frameworks.one_side import Side
 
 INTRO = """\
-Written by `make bench-frameworks BENCH_FLAGS='--write docs/benchmarks-frameworks.md'`: a framework with our driver beside its own
+Written by `make bench-frameworks BENCH_FLAGS='--write docs/benchmarks.md'`: a framework with our driver beside its own
 transport, one after the other on the same machine, each with one server."""
 
 TEXT = """\
@@ -23,12 +23,8 @@ TEXT = """\
   done 400 s after the last kill.
 - Etas are spread over 20 s, and a worker waits for them with four threads or processes.
 - Processor time and tasks a second are medians of three rounds: 5,000 tasks that do nothing are sent one by one, and
-  done by one worker that does one at a time. Celery (8 processes) and Dramatiq (8 threads) do them also 8 at a time:
-  there acks and fetches are so few that the send is most of a task's processor time.
-- The row of PING, from redis-py on the same server, says what a round trip costs that does nothing. Between round trips
-  the server is idle, and then finds nothing in its caches: a SEND of Celery counts 7 us, where it takes 1 in a busy
-  server. So what counts is how many round trips a task takes. With dq each task is sent by one. A worker that does one
-  at a time acks two tasks of Celery or Dramatiq by another, which brings the next two, and one job of Laravel,
+  done by one worker that does one at a time. What counts is how many round trips a task takes. With dq each task is sent
+  by one. A worker acks two tasks of Celery or Dramatiq by another, which brings the next two, and one job of Laravel,
   which brings the next one.
 """
 
@@ -46,21 +42,15 @@ class Row:
 
 ROWS = [
     Row("kills", "workers killed (SIGKILL) at their work", "{:.0f}"),
-    Row("cut", "runs that a kill cut off", "{:.0f}"),
     Row("lost", "tasks lost", "{:.0f}", "0", lambda ours, stock: ours == 0),
     Row("after_ack", "tasks run again after their ack", "{:.0f}", "0", lambda ours, stock: ours == 0),
     Row("again_p50", "a killed worker's task runs again after, p50", "{:.1f} s"),
     Row("again_max", "the same, at most", "{:.1f} s"),
-    Row("late_p50", "lateness of etas, p50", "{:.1f} ms"),
     Row("late_p99", "lateness of etas, p99", "{:.1f} ms", "< 20 ms", lambda ours, stock: ours < 20),
     Row("late_missing", "etas that did not come", "{:.0f}", "0", lambda ours, stock: ours == 0),
     Row("memory", "growth of a worker by 100,000 etas", "{:.1f} MB", "< 5 MB", lambda ours, stock: ours < 5),
     Row("cpu", "server CPU a task, sent and done", "{:.0f} us", "half", lambda ours, stock: ours <= stock / 2),
-    Row("cpu_many", "the same, 8 at a time", "{:.0f} us"),
-    Row("ping", "server CPU of a PING, one by one", "{:.0f} us"),
     Row("jobs", "tasks a second of a worker process", "{:,.0f}", "not less", lambda ours, stock: ours >= stock * 0.97),
-    Row("jobs_many", "the same, 8 at a time", "{:,.0f}", "not less", lambda ours, stock: ours >= stock * 0.97),
-    Row("woken_p50", "woken from two queues, p50", "{:.1f} ms"),
     Row("woken_max", "woken from two queues, at most", "{:.1f} ms", "< 5 ms", lambda ours, stock: ours < 5),
 ]
 
