@@ -27,7 +27,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-bullmq
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-bullmq
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ install-cli: ## build and install it with its manual pages and completion, below
 
 test: ## set up and run every test: Rust, then pytest against a real server
 	@scripts/test.sh
+
+test-one: ## server tests with the checked module: T=tests/commands/test_send.py, T="tests/groups -k breaker"
+	@BUILD=--checked scripts/python.sh pytest -q $(T)
 
 test-fresh: ## what a newcomer does, on bare Debian 12 and 13: FRESH_FLAGS=--help; needs root and debootstrap
 	@scripts/install-tests/sources.sh $(FRESH_FLAGS)
