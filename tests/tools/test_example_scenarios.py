@@ -159,26 +159,6 @@ def cli() -> str:
     return beside if os.path.dirname(engine()) and os.path.exists(beside) else "redis-cli"
 
 
-@pytest.mark.slow
-def test_the_example_notify_partners_proves_its_promises(server):
-    output = python(
-        "notify_partners/notify_partners.py",
-        *("--url", url(server), "--orders", 80, "--seconds", 4, "--downtime", 1),
-    )
-    assert figure(output, "older ones void in time") > 0
-    assert figure(output, "stock reports") > 0
-    assert "workers down" in output
-    assert "dead" in output
-
-
-@pytest.mark.slow
-def test_the_example_event_ledger_proves_its_promises(server):
-    output = python("event_ledger/event_ledger.py", "--url", url(server), "--orders", 12)
-    assert "in all: 12 erp error, 12 mail finished, 12 member finished" in output
-    assert "in all: 12 erp finished, 12 mail finished, 12 member finished" in output
-    assert "12 dead events redriven" in output
-
-
 # A small run of each example, and a run with an option that disables the subject of the example: then its figures must
 # show it.
 PARTNERS = ("partner_api/partner_api.py", "--notices", 160, "--partners", 4, "--downtime", 700, "--threads", 4)
