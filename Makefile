@@ -27,7 +27,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-core bench-bullmq
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-bullmq
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -175,10 +175,6 @@ bench-web: ## what the pages and actions of dq web cost a server with 10,000 que
 
 bench-frameworks: ## Celery, Dramatiq and Laravel on dq beside their own transports, an hour: BENCH_FLAGS=--help
 	@benches/frameworks/run.sh $(BENCH_FLAGS)
-
-bench-core: ## what the core costs without a server: Criterion benches; BENCH_FLAGS=--help
-	@scripts/setup.sh build
-	@bash -ec '. scripts/lib/common.sh; cargo bench --package dq-core-bench --benches "$${CARGO_FLAGS_LIST[@]}" -- $(BENCH_FLAGS)'
 
 bench-steps: ## the instructions of SEND, FETCH and ACK over 1 to a million groups; needs valgrind
 	@scripts/instructions.sh

@@ -24,7 +24,7 @@ fn name(n: u64, groups: u64) -> String {
 #[inline(never)]
 fn counted_sends(driver: &mut Driver, names: &[String]) {
     for name in names {
-        driver.send(0, Some(name.as_bytes()));
+        driver.send(Some(name.as_bytes()));
     }
 }
 
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     };
     let mut driver = Driver::new();
     for n in 0..WAITING {
-        driver.send(0, Some(format!("g{}", n % groups).as_bytes()));
+        driver.send(Some(format!("g{}", n % groups).as_bytes()));
     }
     let names: Vec<String> = (0..COUNTED).map(|n| name(n, groups)).collect();
     counted_sends(&mut driver, &names);

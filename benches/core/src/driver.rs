@@ -4,7 +4,7 @@
 use smallvec::smallvec;
 
 use dq_queue::codec::log_entry::LogEntry;
-use dq_queue::op::{DueTime, Fetch, Op, Receipts, Send};
+use dq_queue::op::{Fetch, Op, Receipts, Send};
 use dq_queue::settings::{Clock, Settings};
 use dq_queue::{Done, Millis, Moment, Queue, Receipt};
 
@@ -12,8 +12,6 @@ use dq_queue::{Done, Millis, Moment, Queue, Receipt};
 pub const START: Millis = 1_700_000_000_000;
 /// The payload of every message, as long as in the benchmarks of the server.
 pub const PAYLOAD: [u8; 100] = [b'x'; 100];
-/// Maximum steps of a slice of time, as in the timer of the module.
-const STEPS: u64 = 512;
 
 /// A queue, its clock, and a buffer for log entries.
 pub struct Driver {
@@ -31,11 +29,6 @@ impl Driver {
             us: START * 1000,
             record: Vec::new(),
         }
-    }
-
-    /// Moves the clock without processing due events.
-    pub fn pass(&mut self, ms: Millis) {
-        self.us += ms * 1000;
     }
 
     /// Applies an operation one microsecond after the last one, and writes its log
@@ -57,20 +50,9 @@ impl Driver {
         done.expect("the queue accepts the operation")
     }
 
-    /// Processes all due events, in slices.
-    pub fn advance(&mut self) {
-        let now = self.us / 1000;
-        while self.queue.has_work(now) {
-            self.queue.advance(now, STEPS);
-        }
-    }
-
-    /// Sends a message that is due in `delay` milliseconds.
-    pub fn send(&mut self, delay: Millis, group: Option<&[u8]>) {
+    /// Sends a message that is due now.
+    pub fn send(&mut self, group: Option<&[u8]>) {
         let mut send = Send::plain(&PAYLOAD);
-        if delay > 0 {
-            send.due = DueTime::After(delay);
-        }
         send.group = group.map(Into::into);
         self.apply(&Op::Send(send));
     }
