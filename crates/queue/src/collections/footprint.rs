@@ -15,6 +15,21 @@ pub const fn allocated(bytes: usize) -> usize {
     bytes.next_multiple_of(step)
 }
 
+/// The bytes that a `BTreeMap` with entries of this size takes, an estimate. A node has room for 11
+/// entries. Nodes are split 6 to 4 where keys come in ascending order, and the entry between
+/// them goes one level up, so 7 entries come to a node; in any other order up to a sixth more.
+pub const fn tree(entry: usize, len: usize) -> usize {
+    const ROOM: usize = 11;
+    const EACH: usize = 7;
+    let leaf = allocated(ROOM * entry + 2 * size_of::<usize>());
+    if len <= ROOM {
+        return if len == 0 { 0 } else { leaf };
+    }
+    let inner = allocated(ROOM * entry + (ROOM + 3) * size_of::<usize>());
+    let leaves = len.div_ceil(EACH);
+    leaves * leaf + leaves.div_ceil(EACH - 1) * inner
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::collections::footprint::allocated;
 use crate::settings::Rate;
 use crate::sums::{Count, Sum};
 use crate::Millis;
@@ -27,6 +28,11 @@ impl RateWindow {
         let given = all;
         let total = given.iter().map(|(_, n)| n.get()).collect();
         RateWindow { given, total }
+    }
+
+    /// The bytes that the window has allocated. O(1).
+    pub fn heap_bytes(&self) -> usize {
+        allocated(self.given.capacity() * size_of::<(Millis, Count)>())
     }
 
     /// The deliveries that are stored, oldest first.

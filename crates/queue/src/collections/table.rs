@@ -13,6 +13,8 @@
 
 use hashbrown::HashTable;
 
+use super::footprint::allocated;
+
 /// Maximum number of entries that one operation moves.
 const MOVED: usize = 8;
 /// Maximum number of buckets that one operation searches for entries to move. With
@@ -177,8 +179,10 @@ impl<T> Table<T> {
     /// Bytes allocated. O(1).
     pub fn allocation_size(&self) -> usize {
         let old = self.old.as_ref();
-        let old = old.map_or(0, |old| old.entries.allocation_size() + size_of::<Old<T>>());
-        self.entries.allocation_size() + old
+        let old = old.map_or(0, |old| {
+            allocated(old.entries.allocation_size()) + size_of::<Old<T>>()
+        });
+        allocated(self.entries.allocation_size()) + old
     }
 
     /// Begins to move all entries to a table that suits their number.

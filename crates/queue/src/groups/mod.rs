@@ -46,6 +46,8 @@ pub struct Groups {
     backlog_bytes: usize,
     /// The number of groups that GROUPS lists. O(1).
     listed: usize,
+    /// Bytes allocated for names that are too long to be in their groups.
+    name_bytes: usize,
     /// The number of groups with an extension.
     extended: usize,
     /// The number of groups with records.
@@ -90,6 +92,7 @@ impl Groups {
             return ix;
         }
         let group = Group::new(name);
+        self.name_bytes += group.name_bytes();
         let ix = GroupIx::in_slot(self.slots.add(group));
         let hash_of = hash_of_names(&self.hasher, &self.slots);
         self.by_name.insert_unique(hash, ix, hash_of);
@@ -117,6 +120,7 @@ impl Groups {
             is_hidden: true,
             home: None,
         }));
+        self.name_bytes += group.name_bytes();
         let ix = GroupIx::in_slot(self.slots.add(group));
         let hash = hash_name(&self.hasher, key);
         let hash_of = hash_of_names(&self.hasher, &self.slots);
@@ -250,6 +254,7 @@ impl Groups {
         let hash_of = hash_of_names(&self.hasher, &self.slots);
         self.by_name
             .remove(hash_of(&ix), |other| *other == ix, hash_of);
+        self.name_bytes -= self.get(ix).map_or(0, Group::name_bytes);
         self.slots.remove(ix.slot());
         if self.by_name.is_empty() {
             self.by_name = Table::default();
@@ -338,19 +343,30 @@ impl Groups {
             .collect()
     }
 
+    /// The number of groups with an extension. O(1).
+    pub fn with_extension(&self) -> usize {
+        self.extended
+    }
+
     /// Bytes allocated, an estimate. It counts the first records of each group, but
-    /// not the sets of those that have more. O(groups that are held).
+    /// not the sets of those that have more. O(groups that are held or have
+    /// settings).
     pub fn memory_bytes(&self) -> usize {
         const EXTENSION: usize = allocated(size_of::<GroupExtension>());
         const FIRST_RECORDS: usize = 2 * size_of::<OrderKey>();
         let held = self.held_from(0).filter_map(|ix| self.get(ix));
         let holds: usize = held.map(|group| group.ext().holds.memory_bytes()).sum();
+        let configured = self.configured.iter().filter_map(|ix| self.get(*ix));
+        let settings = configured.filter_map(|group| group.ext().settings.as_ref());
+        let windows: usize = settings.map(|settings| settings.window.heap_bytes()).sum();
         self.by_name.allocation_size()
             + self.slots.memory_bytes()
             + self.backlog_bytes
             + self.recorded * FIRST_RECORDS
             + self.extended * EXTENSION
             + self.configured.len() * (allocated(size_of::<GroupSettings>()) + NAME)
+            + windows
+            + self.name_bytes
             + holds
             + self.held.memory_bytes()
             + self.wakes.memory_bytes()

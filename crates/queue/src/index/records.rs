@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::order_key::OrderKey;
+use crate::collections::footprint::allocated;
 use crate::collections::long_list::LongList;
 use crate::collections::name_table::NameTable;
 use crate::collections::ordered::OrderedSet;
@@ -254,6 +255,13 @@ pub struct DedupMemory {
     /// that is forgotten late costs memory for a while, never a wrong answer. Each id is
     /// in the list once.
     by_end: LongList<(Millis, Arc<[u8]>)>,
+    /// Bytes allocated for the ids.
+    id_bytes: usize,
+}
+
+/// The bytes allocated for an id behind the two counts of its owners.
+fn bytes_of(id: &[u8]) -> usize {
+    allocated(2 * size_of::<usize>() + id.len())
 }
 
 impl DedupMemory {
@@ -275,6 +283,7 @@ impl DedupMemory {
             self.by_end.retain(|(_, other)| *other != id);
             id
         } else {
+            self.id_bytes += bytes_of(id);
             let id = Arc::from(id);
             self.by_id.insert_unique(hash, (Arc::clone(&id), ended_at));
             id
@@ -292,6 +301,7 @@ impl DedupMemory {
         if let Some((_, id)) = self.by_end.pop_front() {
             let hash = hash_name(&self.hasher, &id);
             self.by_id.remove(hash, |(other, _)| *other == id);
+            self.id_bytes -= bytes_of(&id);
         }
     }
 
@@ -310,6 +320,7 @@ impl DedupMemory {
         let gone = |ended_at: Millis| ended_at.saturating_add(window) <= now;
         self.by_id.retain(|(_, ended_at)| !gone(*ended_at));
         self.by_end.retain(|(ended_at, _)| !gone(*ended_at));
+        self.id_bytes = self.entries().map(|(id, _)| bytes_of(id)).sum();
     }
 
     /// The ids and when their messages ended, in the order in which they were
@@ -318,8 +329,8 @@ impl DedupMemory {
         self.by_end.iter().map(|(ended_at, id)| (&**id, *ended_at))
     }
 
-    /// Bytes allocated, an estimate. O(1).
+    /// Bytes allocated. O(1).
     pub fn memory_bytes(&self) -> usize {
-        self.by_id.allocation_size() + self.by_end.memory_bytes() + self.by_end.len() * 56
+        self.by_id.allocation_size() + self.by_end.memory_bytes() + self.id_bytes
     }
 }

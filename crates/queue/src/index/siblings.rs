@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::batches::Members;
+use crate::collections::footprint::tree;
 use crate::message::kin::Parent;
 use crate::Seq;
 
@@ -125,10 +126,13 @@ impl AllSiblings {
 
     /// Bytes allocated, roughly. O(sets).
     pub fn memory_bytes(&self) -> usize {
-        const ENTRIES: usize = size_of::<Siblings>() + size_of::<Parent>() + 2 * size_of::<Seq>();
         let sets = self.all.values();
-        let sets = sets.map(|siblings| ENTRIES + 2 * siblings.parent.heap_bytes());
-        size_of::<AllSiblings>() + sets.sum::<usize>() + self.members.memory_bytes()
+        let sets = sets.map(|siblings| 2 * siblings.parent.heap_bytes());
+        size_of::<AllSiblings>()
+            + tree(size_of::<(Seq, Siblings)>(), self.all.len())
+            + tree(size_of::<(Parent, Seq)>(), self.by_parent.len())
+            + sets.sum::<usize>()
+            + self.members.memory_bytes()
     }
 }
 

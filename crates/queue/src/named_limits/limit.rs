@@ -247,8 +247,18 @@ impl Limit {
 
     /// Bytes allocated, an estimate.
     pub(super) fn memory_bytes(&self) -> usize {
-        let windows = self.windows.iter().map(|window| window.given().len() * 16);
+        let windows = self.windows.iter().map(RateWindow::heap_bytes);
+        let spilled = match self.windows.spilled() {
+            true => allocated(self.windows.capacity() * size_of::<RateWindow>()),
+            false => 0,
+        };
         allocated(self.name.len())
+            + self.own.as_ref().map_or(0, |rule| rule.memory_bytes())
+            + self
+                .pattern
+                .as_ref()
+                .map_or(0, |name| allocated(name.len()))
+            + spilled
             + windows.sum::<usize>()
             + self.line.memory_bytes()
             + self.too_large.memory_bytes()

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::collections::footprint::allocated;
 use crate::limits::{ensure, exact, name, rate, Invalid};
 use crate::settings::Rate;
 
@@ -20,6 +21,15 @@ pub struct LimitRule {
 }
 
 impl LimitRule {
+    /// Bytes allocated for a rule that limits share, behind its two counts.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let spilled = match self.rates.spilled() {
+            true => allocated(self.rates.capacity() * size_of::<Rate>()),
+            false => 0,
+        };
+        allocated(2 * size_of::<usize>() + size_of::<LimitRule>()) + spilled
+    }
+
     /// Whether it has no restrictions.
     pub fn is_open(&self) -> bool {
         self.concurrency == 0 && self.rates.is_empty()

@@ -5,7 +5,7 @@ pub mod recurrence;
 
 use std::collections::BTreeMap;
 
-use crate::collections::footprint::allocated;
+use crate::collections::footprint::{allocated, tree};
 use crate::collections::ordered::OrderedSet;
 use crate::message::Choices;
 use crate::sums::Count;
@@ -117,7 +117,8 @@ impl Schedule {
 /// The schedules of a queue.
 #[derive(Debug, Clone, Default)]
 pub struct Schedules {
-    by_name: BTreeMap<Box<[u8]>, Schedule>,
+    // Boxed, because the nodes of a map have room for more than they hold.
+    by_name: BTreeMap<Box<[u8]>, Box<Schedule>>,
     names: BTreeMap<u64, Box<[u8]>>,
     by_time: OrderedSet<(Millis, u64)>,
     next_number: u64,
@@ -131,12 +132,12 @@ impl Schedules {
 
     /// The schedule with this name. O(log n).
     pub fn get(&self, name: &[u8]) -> Option<&Schedule> {
-        self.by_name.get(name)
+        self.by_name.get(name).map(|schedule| &**schedule)
     }
 
     /// All schedules, in the order of their names.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &Schedule)> + '_ {
-        self.by_name.iter().map(|(name, s)| (&**name, s))
+        self.by_name.iter().map(|(name, s)| (&**name, &**s))
     }
 
     /// Adds a schedule and gives it the next number. One with the same name is
@@ -154,7 +155,7 @@ impl Schedules {
             self.by_time.insert((at, schedule.number), ());
         }
         self.names.insert(schedule.number, name.into());
-        self.by_name.insert(name.into(), schedule);
+        self.by_name.insert(name.into(), Box::new(schedule));
     }
 
     /// Removes a schedule. Returns whether there was one. O(log n).
@@ -202,15 +203,22 @@ impl Schedules {
 
     /// The bytes allocated, roughly. O(n).
     pub fn memory_bytes(&self) -> usize {
-        // The nodes of a map whose keys come in ascending order are little more
-        // than half full.
-        let entries = size_of::<(Box<[u8]>, Schedule)>() + size_of::<(u64, Box<[u8]>)>();
-        let texts = self.by_name.iter().map(|(name, schedule)| {
-            let extras = schedule.extras.as_ref();
-            2 * allocated(name.len())
-                + allocated(schedule.template.payload.len())
-                + extras.map_or(0, |_| allocated(size_of::<Extras>()))
+        let each = self.by_name.iter().map(|(name, schedule)| {
+            let template = &schedule.template;
+            let group = template.group.as_ref();
+            allocated(size_of::<Schedule>())
+                + 2 * allocated(name.len())
+                + allocated(template.payload.len())
+                + group.map_or(0, |name| allocated(name.len()))
+                + template.choices.heap_bytes()
+                + schedule
+                    .extras
+                    .as_ref()
+                    .map_or(0, |_| allocated(size_of::<Extras>()))
         });
-        self.by_time.memory_bytes() + self.len() * entries * 7 / 4 + texts.sum::<usize>()
+        tree(size_of::<(Box<[u8]>, Box<Schedule>)>(), self.len())
+            + tree(size_of::<(u64, Box<[u8]>)>(), self.names.len())
+            + self.by_time.memory_bytes()
+            + each.sum::<usize>()
     }
 }

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::backlog::{Backlog, Pending};
 use super::breaker::{Circuit, Lets};
 use super::holds::Holds;
+use crate::collections::footprint::allocated;
 use crate::collections::ordered::OrderedSet;
 use crate::collections::rate_window::RateWindow;
 use crate::index::order_key::OrderKey;
@@ -71,6 +72,14 @@ impl Group {
             listed: false,
             held: false,
             extended: false,
+        }
+    }
+
+    /// Bytes allocated for its name.
+    pub(super) fn name_bytes(&self) -> usize {
+        match self.name.spilled() {
+            true => allocated(self.name.capacity()),
+            false => 0,
         }
     }
 

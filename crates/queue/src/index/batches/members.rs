@@ -15,10 +15,17 @@ pub struct Members {
     pages: NumberTable<Vec<(Seq, u128)>>,
     /// The number of these pages.
     len: usize,
+    /// The bytes allocated for what the pages have.
+    bytes: usize,
 }
 
 fn bit_of(seq: Seq) -> u128 {
     1 << (seq % PAGE)
+}
+
+/// The bytes allocated for the batches of a page.
+fn bytes_of(batches: &Vec<(Seq, u128)>) -> usize {
+    allocated(batches.capacity() * size_of::<(Seq, u128)>())
 }
 
 impl Members {
@@ -26,7 +33,9 @@ impl Members {
     pub fn insert(&mut self, seq: Seq, batch: Seq) {
         let page = seq / PAGE;
         if self.pages.get(page).is_none() {
-            self.pages.insert(page, Vec::with_capacity(1));
+            let batches = Vec::with_capacity(1);
+            self.bytes += bytes_of(&batches);
+            self.pages.insert(page, batches);
             self.len += 1;
         }
         let Some(batches) = self.pages.get_mut(page) else {
@@ -35,8 +44,10 @@ impl Members {
         match batches.iter_mut().find(|(number, _)| *number == batch) {
             Some((_, bits)) => *bits |= bit_of(seq),
             None => {
+                let before = bytes_of(batches);
                 batches.reserve_exact(1);
                 batches.push((batch, bit_of(seq)));
+                self.bytes = self.bytes + bytes_of(batches) - before;
             }
         }
     }
@@ -62,6 +73,7 @@ impl Members {
             batches.swap_remove(at);
         }
         if batches.is_empty() {
+            self.bytes -= bytes_of(batches);
             self.pages.remove(page);
             self.len -= 1;
         }
@@ -132,7 +144,7 @@ impl Members {
 
     /// Bytes allocated, roughly. O(1).
     pub fn memory_bytes(&self) -> usize {
-        self.pages.allocation_size() + self.len * allocated(size_of::<(Seq, u128)>())
+        self.pages.allocation_size() + self.bytes
     }
 }
 

@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hashbrown::HashMap;
 
-use crate::collections::footprint::allocated;
+use crate::collections::footprint::{allocated, tree};
 use crate::collections::ordered::OrderedSet;
 use crate::message::after::{Counts, OnFail};
 use crate::message::id::NameHasher;
@@ -283,20 +283,19 @@ impl Batches {
 
     /// Bytes allocated, roughly. O(batches).
     pub fn memory_bytes(&self) -> usize {
-        const ENTRY: usize = size_of::<NamedBatch>() + 2 * size_of::<Seq>();
         let sets = |held: &Held| held.iter().map(OrderedSet::memory_bytes).sum::<usize>();
         let batches = self.all.values().map(|named| {
-            ENTRY
-                + 2 * allocated(named.name.len())
+            2 * allocated(named.name.len())
                 + sets(&named.held)
-                + named.waits_for.len() * 2 * size_of::<Seq>()
+                + tree(size_of::<(Seq, u64)>(), named.waits_for.len())
         });
         let released = self.released.iter();
         let released = released.map(|released| size_of::<Released>() + sets(&released.held));
         size_of::<Batches>()
+            + tree(size_of::<(Seq, NamedBatch)>(), self.all.len())
             + batches.sum::<usize>()
             + released.sum::<usize>()
-            + self.by_name.allocation_size()
+            + allocated(self.by_name.allocation_size())
             + self.open.memory_bytes()
             + self.members.memory_bytes()
     }

@@ -1,10 +1,13 @@
 //! Counts of messages by state, and estimates of memory.
 
+use crate::collections::footprint::{allocated, tree};
 use crate::dead_letters::DeadLetters;
 use crate::detached::Detached;
+use crate::index::fair_line::Usage;
 use crate::index::siblings::AllSiblings;
 use crate::message::state::{State, StoredState};
 use crate::queue::Queue;
+use crate::{Millis, Receipt};
 
 impl Queue {
     /// Number of pending and running messages. O(1).
@@ -78,13 +81,15 @@ impl Queue {
             + self.expiring.memory_bytes()
             + self.records.memory_bytes()
             + self.consumers.memory_bytes()
-            + self.old_ends.len() * 16
+            + tree(size_of::<(Receipt, Millis)>(), self.old_ends.len())
             + self.schedules.memory_bytes()
             + self.lateness.memory_bytes()
             + self.dead_letters().map_or(0, DeadLetters::memory_bytes)
             + self.detached().map_or(0, Detached::memory_bytes)
             + self.batches.as_ref().map_or(0, |batches| batches.memory_bytes())
-            + self.fair.as_ref().map_or(0, |fair| fair.memory_bytes())
+            + self.fair.as_ref().map_or(0, |fair| {
+                fair.memory_bytes() + self.groups.with_extension() * allocated(size_of::<Usage>())
+            })
             + self.limits.as_ref().map_or(0, |limits| limits.memory_bytes())
     }
 
