@@ -62,12 +62,6 @@ def r(server, protocol):
 
 
 @pytest.fixture
-def r2(server):
-    """A client over RESP2 only."""
-    return server.client(protocol=2)
-
-
-@pytest.fixture
 def r3(server):
     """A client over RESP3 only."""
     return server.client(protocol=3)

@@ -48,14 +48,6 @@ def test_wait_replies_the_result_though_nothing_is_retained(server, r3, key):
     assert q.do("WAIT", "a", 0) is None
 
 
-def test_wait_replies_an_array_over_resp2(server, r2, key):
-    q = Scene(r2, key)
-    q.add("a")
-    (wire,) = wait(server, key, "a", protocol=2)
-    q.ack(q.one().receipt, "RESULT", "x")
-    assert wire.recv(SOON) == [b"finished", b"x"]
-
-
 def test_a_noack_delivery_ends_a_wait(server, r3, key):
     q = Scene(r3, key)
     q.add("a")

@@ -71,17 +71,6 @@ def test_reschedule_moves_a_due_time_earlier_or_later(r, key):
     assert q.ids() == [b"a"]
 
 
-def test_reschedule_of_a_failed_message_moves_only_its_due_time(r, key):
-    q = Manual(r, key, "BACKOFF", "FIXED", 300)
-    q.send("x", "ID", "a")
-    q.nack(q.one().receipt, "ERROR", "e")
-    q.do("RESCHEDULE", "a", "DELAY", 10)
-    record = q.get("a")
-    assert (record["state"], record["due-at"], record["attempt"], record["failures"]) == (b"retry", 10, 1, 1)
-    q.to(10)
-    assert q.one().attempt == 2
-
-
 def test_update_keeps_the_position_and_counts_the_new_bytes(r, key):
     q = Manual(r, key, "MAXBYTES", 10)
     q.send("aaaa", "ID", "a")

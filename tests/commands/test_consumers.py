@@ -32,14 +32,6 @@ def test_an_ack_counts_for_the_consumer_that_holds_the_message(r, key):
     assert q.consumers()["alice"]["running"] == 0
 
 
-def test_fetch_without_consumer_records_no_consumer(r, key):
-    q = Scene(r, key)
-    q.add("a")
-    q.take()
-    assert q.consumers() == {}
-    assert q.info()["consumers"] == 0
-
-
 def test_a_consumer_name_can_be_any_bytes(r, key):
     q = Scene(r, key)
     q.add("a")

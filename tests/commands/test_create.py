@@ -85,14 +85,6 @@ def test_create_makes_an_empty_queue_of_the_native_type(r, key):
     assert options_of(q.info()) == DEFAULTS
 
 
-def test_create_twice_is_an_error(r, key):
-    q = Queue(r, key)
-    q.do("CREATE", "LEASE", 5)
-    assert q.fails("CREATE") == "queue already exists"
-    assert q.fails("CREATE", "LEASE", 6) == "queue already exists"
-    assert q.info()["lease"] == 5
-
-
 def test_create_with_nx_leaves_a_queue_that_exists(r, key):
     q = Queue(r, key)
     assert q.do("CREATE", "NX", "LEASE", 5) == b"OK"
@@ -135,19 +127,6 @@ def test_alter_changes_only_what_is_named(r, key):
     q.do("CREATE", "LEASE", 5, "TTL", 6)
     q.do("ALTER", "TTL", 7, "MAXLEN", 8)
     assert options_of(q.info()) == DEFAULTS | {"lease": 5, "ttl": 7, "maxlen": 8}
-
-
-def test_alter_needs_a_queue(r, key):
-    assert Queue(r, key).fails("ALTER", "LEASE", 5) == "no such queue"
-    assert r.exists(key) == 0
-
-
-def test_the_clock_cannot_be_altered(r, key):
-    q = Manual(r, key, start=1234)
-    assert q.info()["clock"] == b"MANUAL"
-    assert q.info()["now"] == 1234
-    assert "CLOCK" in q.fails("ALTER", "CLOCK", "SERVER").upper()
-    assert q.info()["clock"] == b"MANUAL"
 
 
 def test_a_manual_clock_starts_at_zero_by_default(r, key):

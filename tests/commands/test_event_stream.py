@@ -172,11 +172,6 @@ def test_it_is_ended_and_begun_by_alter(q, r, stream):
     assert len(events(r, stream)) == 4
 
 
-def test_it_must_not_be_the_queue_itself(q, r, key):
-    assert "another key" in q.fails("ALTER", "EVENTS", key)
-    assert "another key" in Queue(r, key + b"2").fails("CREATE", "EVENTS", key + b"2")
-
-
 def test_a_key_of_another_type_stops_the_events_and_nothing_else(q, r, stream):
     r.set(stream, "text")
     q.send("x", "ID", "a")

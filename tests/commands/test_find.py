@@ -273,15 +273,6 @@ def test_an_error_names_the_word_and_changes_nothing(server, r, key, options, wo
     assert q.listed("ready") == ["a"]
 
 
-def test_resp3_replies_have_maps(server, r, key):
-    q = Scene(r, key)
-    q.add("a", "GROUP", "g")
-    w = server.wire(3)
-    cursor, [row] = w.ok("DQ.FIND", key, "ready")
-    assert cursor == b"0" and isinstance(row, dict) and row[b"id"] == b"a" and row[b"type"] is None
-    assert w.ok("DQ.FIND", key, "ready", "DO", "CANCEL") == [b"0", 1]
-
-
 def test_a_find_that_changes_nothing_does_not_touch_a_watched_key(r, key):
     q = Scene(r, key)
     q.add("a")

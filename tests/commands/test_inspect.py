@@ -46,14 +46,6 @@ def test_get_has_every_field(mixed_queue, state):
     assert sorted(mixed_queue.get(state)) == sorted(RECORD)
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_get_shows_state_and_status(mixed_queue, state):
-    record = mixed_queue.get(state)
-    status = {"running": b"running", "finished": b"finished", "dead": b"error", "cancelled": b"cancelled"}
-    assert record["state"] == state.encode()
-    assert record["status"] == status.get(state, b"pending")
-
-
 def test_get_shows_the_times_and_results_of_each_state(mixed_queue):
     fields = "due-at first-started-at started-at lease-until finished-at consumer error result reason attempt".split()
     seen = {s: [mixed_queue.get(s)[f] for f in fields] for s in STATES}
@@ -120,48 +112,6 @@ def test_info_counts_messages_groups_consumers_and_bytes(mixed_queue):
     assert info["next-due-at"] == 150
     payloads = ("retry", "running", "delayed", "ready", "held", "held")
     assert info["bytes"] == sum(len(p) for p in payloads)
-
-
-def test_info_shows_the_next_due_time_and_the_oldest_ready_age(r, key):
-    q = Manual(r, key)
-    assert q.info()["next-due-at"] is None
-    q.send("a", "DELAY", 10)
-    q.send("b", "DELAY", 30)
-    assert q.info()["next-due-at"] == 10
-    q.advance(25)
-    assert q.info()["next-due-at"] == 30
-    assert q.info()["oldest-ready-age"] == 15
-
-
-def test_lateness_is_measured_from_the_due_time_to_the_delivery(r, key):
-    q = Manual(r, key)
-    for n in range(100):
-        q.send("x", "DELAY", n)
-    q.to(100)
-    q.fetch("COUNT", 100)
-    info = q.info()
-    assert info["lateness-max"] == 100
-    assert 45 <= info["lateness-p50"] <= 55
-    assert 94 <= info["lateness-p99"] <= 100
-
-
-def test_totals_count_every_kind_of_operation(r, key):
-    q = Manual(r, key, "LEASE", 10, "RETRIES", 5, "TTL", 1000)
-    q.do("MSEND", 4, *"abcd")
-    q.send("e", "ID", "e")
-    q.send("e", "ID", "e")
-    q.ack(q.one().receipt)
-    q.nack(q.one().receipt)
-    q.nack(q.one().receipt, "SILENT")
-    q.fetch("COUNT", 2)
-    q.advance(10)
-    q.do("CANCEL", "e", "unknown")
-    info = q.info()
-    want = dict(sent=5, duplicates=1, delivered=5, acked=1, nacked=2, timeouts=2, cancellations=1, deaths=0)
-    assert {name: info[name] for name in want} == want
-    q.advance(990)
-    info = q.info()
-    assert (info["deaths"], info["expired"], q.len()) == (info["expired"], 3, 0)
 
 
 @pytest.mark.parametrize("verb", ["GET", "LEN", "PEEK", "INFO"])

@@ -229,18 +229,3 @@ def test_a_nack_of_an_ungrouped_message_leaves_the_others_of_its_fetch(r, key):
     a, b, c = q.fetch("COUNT", 3)
     q.nack(a.receipt)
     assert q.ack(b.receipt, c.receipt) == 2
-
-
-def test_get_shows_the_times_of_a_messages_life(r, key):
-    q = Manual(r, key, "RETAIN", 1000, "LEASE", 10, start=100)
-    q.send("x", "ID", "a")
-    assert [q.get("a")[n] for n in ("sent-at", "first-started-at", "started-at", "finished-at")] == [100, None, None, None]
-    q.to(120)
-    q.one()
-    q.to(140)
-    m = q.one()
-    q.to(145)
-    q.do("ACK", m.receipt, "RESULT", b"fi\0ne")
-    record = q.get("a")
-    assert [record[n] for n in ("sent-at", "first-started-at", "started-at", "finished-at")] == [100, 120, 140, 145]
-    assert (record["state"], record["result"], record["lease-until"]) == (b"finished", b"fi\0ne", None)

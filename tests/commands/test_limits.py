@@ -34,13 +34,6 @@ def test_ended_messages_do_not_count_for_maxlen(r, key):
     assert full(q, "no more")
 
 
-def test_a_send_with_a_taken_id_replies_null_on_a_full_queue(r, key):
-    q = Manual(r, key, "MAXLEN", 1)
-    q.send("a", "ID", "a")
-    assert q.send("b", "ID", "a") is None
-    assert full(q, "b", "ID", "b")
-
-
 def test_replace_fits_into_a_full_queue(r, key):
     q = Manual(r, key, "MAXLEN", 1, "MAXBYTES", 4)
     q.send("abcd", "ID", "a")

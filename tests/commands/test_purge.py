@@ -258,37 +258,6 @@ def test_groups_released_by_a_large_purge_are_delivered_in_their_order(r, key, s
         assert given == [b"%s second" % group.encode() for group in groups]
 
 
-def test_purge_of_a_state_removes_its_messages_and_frees_their_ids(mixed_queue):
-    for state, n in (("DELAYED", 1), ("dead", 1), ("finished", 1), ("running", 2), ("cancelled", 1), ("dead", 0)):
-        assert mixed_queue.do("PURGE", "STATE", state) == n
-    assert mixed_queue.ack(mixed_queue.running.receipt) == 0
-    assert [mixed_queue.state(i) for i in ("delayed", "dead", "running", "finished", "cancelled")] == [None] * 5
-    assert mixed_queue.send("x", "ID", "running") == b"running"
-
-
-def test_purge_of_everything_frees_every_id(mixed_queue):
-    assert mixed_queue.do("PURGE") == 9
-    assert mixed_queue.len() == 0
-    assert mixed_queue.info()["bytes"] == 0
-    assert [mixed_queue.send("x", "ID", s) for s in STATES] == [s.encode() for s in STATES]
-    assert mixed_queue.ack(mixed_queue.running.receipt) == 0
-
-
-def test_purge_keeps_the_queue_and_its_options(mixed_queue):
-    mixed_queue.do("PURGE")
-    assert mixed_queue.info()["retain"] == 10000
-
-
-def test_purge_of_everything_forgets_the_ids_kept_for_dedup(r, key):
-    q = Manual(r, key, "DEDUP", 1000)
-    q.send("x", "ID", "a")
-    q.ack(q.one().receipt)
-    q.do("PURGE", "STATE", "ready")
-    assert q.send("x", "ID", "a") is None
-    q.do("PURGE")
-    assert q.send("x", "ID", "a") == b"a"
-
-
 def test_purge_of_many_messages_leaves_the_others(r3, key):
     q = Manual(r3, key)
     for _ in range(30):

@@ -162,13 +162,3 @@ def test_a_receipt_is_stale_in_another_queue(r, key):
     receipt = b.one().receipt
     assert (a.ack(receipt), a.len()) == (0, 1)
     assert b.ack(receipt) == 1
-
-
-def test_a_silent_nack_does_not_count_an_attempt(r, key):
-    q = Manual(r, key)
-    q.send("x", "ID", "a")
-    first = q.one()
-    q.nack(first.receipt, "SILENT")
-    second = q.one()
-    assert second.receipt > first.receipt
-    assert second.attempt == 1

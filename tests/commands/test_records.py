@@ -290,17 +290,6 @@ def test_a_cancelled_message_keeps_its_group_consumer_and_times(r, key):
     assert (row["receipt"], row["lease-until"]) == (None, None)
 
 
-def test_noack_is_finished_with_receipt_0(r, key):
-    q = Scene(r, key, "RETAIN", 100)
-    q.add("a")
-    m = q.one("NOACK", "CONSUMER", "c")
-    assert (m.receipt, m.attempt) == (0, 1)
-    row = q.row("a")
-    assert (row["state"], row["finished-at"], row["attempt"]) == ("finished", START, 1)
-    info = q.info()
-    assert (info["delivered"], info["acked"]) == (1, 0)
-
-
 def test_old_records_are_removed_without_any_command(server, r3, key):
     q = Queue(r3, key)
     q.do("CREATE", "RETAIN", 1500)

@@ -224,18 +224,6 @@ def test_many_schedules_fire_in_order_of_time(r, key):
     assert len(set(order)) == len(order)
 
 
-def test_one_long_advance_has_the_effect_of_many_short_ones(r, key):
-    q, other = Scene(r, key), Scene(r, key + b":steps")
-    for scene in (q, other):
-        scene.do("SCHEDULE", "a", "EVERY", 7, "PAYLOAD", "x", "TTL", 50)
-        scene.do("SCHEDULE", "b", "EVERY", 13, "PAYLOAD", "x", "OVERLAP", "SKIP", "GROUP", "g")
-    q.advance(300)
-    for _ in range(300):
-        other.advance(1)
-    assert q.counts() == other.counts()
-    assert q.take("COUNT", 1000) == other.take("COUNT", 1000)
-
-
 def test_sent_counts_the_messages_of_schedules(r, key):
     q = Scene(r, key)
     q.do("SCHEDULE", "s", "EVERY", 10, "PAYLOAD", "xyz")

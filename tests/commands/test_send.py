@@ -65,45 +65,6 @@ def test_a_uuid_can_be_given_as_an_id(r, key):
     assert q.get(foreign)["payload"] == b"3"
 
 
-def test_a_send_with_a_taken_id_replies_null_and_adds_nothing(r, key):
-    q = Manual(r, key, "LEASE", 10, "RETRIES", 0)
-    assert q.send("first", "ID", "a") == b"a"
-    for state in ("ready", "running", "dead"):
-        assert q.state("a") == state
-        assert q.send("again", "ID", "a") is None
-        assert q.get("a")["payload"] == b"first"
-        if state == "ready":
-            q.one()
-        elif state == "running":
-            q.advance(10)
-    assert q.info()["duplicates"] == 3
-
-
-def test_an_id_is_free_again_after_ack_cancel_and_purge(r, key):
-    q = Manual(r, key)
-    for end in ("ACK", "CANCEL", "PURGE"):
-        assert q.send("x", "ID", "a") == b"a"
-        if end == "ACK":
-            q.ack(q.one().receipt)
-        elif end == "CANCEL":
-            assert q.do("CANCEL", "a") == [b"ready"]
-        else:
-            assert q.do("PURGE") == 1
-    assert q.send("x", "ID", "a") == b"a"
-
-
-def test_dedup_keeps_the_id_of_an_ended_message_taken(r, key):
-    q = Manual(r, key, "DEDUP", 1000)
-    q.send("x", "ID", "acked")
-    q.send("x", "ID", "cancelled")
-    q.ack(q.one().receipt)
-    q.do("CANCEL", "cancelled")
-    q.advance(999)
-    assert [q.send("x", "ID", i) for i in ("acked", "cancelled")] == [None, None]
-    q.advance(1)
-    assert [q.send("x", "ID", i) for i in ("acked", "cancelled")] == [b"acked", b"cancelled"]
-
-
 def test_delay_and_at_set_the_due_time(r, key):
     q = Manual(r, key, start=1000)
     q.send("x", "ID", "delay", "DELAY", 500)
@@ -144,45 +105,6 @@ def test_a_message_is_never_delivered_early_on_the_server_clock(r, key):
     assert len(got) == 1
 
 
-def test_replace_replaces_a_pending_message_in_any_state(r, key):
-    q = Manual(r, key, "RETRIES", 5, "BACKOFF", "FIXED", 100)
-    q.send("delayed", "ID", "d", "DELAY", 50)
-    q.send("ready", "ID", "r")
-    q.send("retry", "ID", "t", "PRIORITY", -1)
-    q.nack(q.one().receipt)
-    assert [q.state(i) for i in "drt"] == ["delayed", "ready", "retry"]
-    for id in "drt":
-        assert q.send("new", "ID", id, "REPLACE", "DELAY", 70, "TYPE", "k") == id.encode()
-    assert q.len() == 3
-    assert q.info()["sent"] == 6
-    for id in "drt":
-        record = q.get(id)
-        assert (record["payload"], record["due-at"], record["type"]) == (b"new", 70, b"k")
-        assert (record["attempt"], record["failures"], record["priority"]) == (0, 0, 0)
-    q.advance(69)
-    assert q.fetch() == []
-    q.advance(1)
-    assert q.ids("COUNT", 9) == [b"d", b"r", b"t"]
-
-
-def test_a_replaced_message_goes_behind_those_that_are_ready(r, key):
-    q = Manual(r, key)
-    q.send("1", "ID", "a")
-    q.send("2", "ID", "b")
-    q.send("3", "ID", "a", "REPLACE")
-    assert q.payloads("COUNT", 9) == [b"2", b"3"]
-
-
-def test_replace_of_a_running_or_finished_message_replies_null(r, key):
-    q = Manual(r, key, "DEDUP", 100, "RETAIN", 100)
-    q.send("1", "ID", "a")
-    receipt = q.one().receipt
-    assert q.send("2", "ID", "a", "REPLACE") is None
-    assert q.ack(receipt) == 1
-    assert q.send("2", "ID", "a", "REPLACE") is None
-    assert (q.state("a"), q.get("a")["payload"]) == ("finished", b"1")
-
-
 @pytest.mark.parametrize("end", ["dead", "expired", "cancelled"])
 def test_replace_of_a_dead_or_cancelled_message_makes_it_pending_again(r, key, end):
     q = Manual(r, key, "RETRIES", 0, "DEDUP", 100, "RETAIN", 100)
@@ -212,12 +134,6 @@ def test_a_dead_message_that_is_replaced_holds_its_group_no_longer(r, key):
     assert q.fetch() == []
     assert q.send("3", "ID", "a", "REPLACE", "GROUP", "g") == b"a"
     assert q.payloads() == [b"2"]
-
-
-def test_replace_of_a_free_id_sends_the_message(r, key):
-    q = Manual(r, key)
-    assert q.send("1", "ID", "a", "REPLACE") == b"a"
-    assert q.len() == 1
 
 
 def test_lower_priority_goes_first(r, key):

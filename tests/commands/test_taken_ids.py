@@ -189,15 +189,6 @@ def test_a_replaced_message_goes_to_the_end(r, key):
     assert q.take("COUNT", 10) == ["b", "c", "a"]
 
 
-def test_replace_of_equal_size_fits_a_full_queue(r, key):
-    q = Scene(r, key, "MAXLEN", 1, "MAXBYTES", 10)
-    q.do("SEND", "0123456789", "ID", "a")
-    assert q.do("SEND", "9876543210", "ID", "a", "REPLACE") == b"a"
-    assert q.fails("SEND", "x" * 11, "ID", "a", "REPLACE").startswith("QUEUEFULL")
-    assert q.info()["bytes"] == 10
-    assert q.one().payload == b"9876543210"
-
-
 def test_the_memory_of_ids_kept_for_dedup_is_freed_over_time(r, key):
     q = Scene(r, key, "DEDUP", 100)
     base = None

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-import redis
 
 from tests.harness.replies import Manual, Queue, as_map
 from tests.harness.server import wait_for
@@ -117,14 +116,6 @@ def test_advance_without_a_number_is_a_key(r, key):
     assert as_map(r.execute_command("DQ.TICK", key, "ADVANCE")) == counts()
     assert as_map(r.execute_command("DQ.TICK", key, "x", "y", "z")) == counts()
     assert q.now == 0
-
-
-def test_tick_refuses_a_key_of_another_type(r, key):
-    r.set(key, "text")
-    for args in ((key,), (key, "ADVANCE", 1)):
-        with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
-            r.execute_command("DQ.TICK", *args)
-    assert as_map(r.execute_command("DQ.TICK")) == counts()
 
 
 def test_events_take_effect_in_the_order_of_their_times(r, key):
