@@ -27,7 +27,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-groups bench-families bench-frameworks bench-bullmq
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-families bench-frameworks bench-bullmq
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -157,10 +157,6 @@ fuzz: ## hostile bytes for the parts that read them, a minute each (FUZZ_SECONDS
 
 bench: ## measure the module against its peers on this machine: a quarter of an hour, one table
 	@benches/run.sh $(BENCH_FLAGS)
-
-bench-groups: ## what groups cost where most of them are in the way
-	@scripts/setup.sh build server tests && scripts/build.sh
-	@.venv/bin/python benches/groups.py --module target/release/libdq.so
 
 bench-bullmq: ## BullMQ on dq beside BullMQ on its Redis backend, in one run
 	@scripts/setup.sh build server tests optional && scripts/build.sh
