@@ -58,10 +58,6 @@ class Browser:
         """The text that a person reads there; empty where there is no such element, or it was just replaced."""
         return self.run(f"return document.querySelector({selector!r})?.innerText || ''")
 
-    def value(self, selector: str) -> str:
-        """The value of a field."""
-        return self.run(f"return document.querySelector({selector!r}).value")
-
     def sees(self, *words: str, within: str = "body", timeout: float = 30) -> str:
         """Waits until all these words are there at once."""
 

@@ -158,94 +158,6 @@ def test_marked_messages_are_removed(r3, web, clean):
     clean.sees("3 messages: redrive", "There are no such messages.")
 
 
-def test_dead_messages_are_redriven_by_their_error(r3, web, clean):
-    fill(r3.execute_command)
-    clean.open(web.url)
-    clean.sees("5\ndead", within="#totals")
-    clean.click_on('#totals a.tile[href="errors"]')
-    clean.sees("Errors of all queues", "HTTP 500")
-    clean.click("Redrive these")
-    clean.sees("This is about 5 messages")
-    clean.click("Redrive")
-    clean.sees("5 messages pending again", "There are no dead messages.")
-    clean.at("errors?", "done=")
-
-
-def test_a_message_is_changed_on_its_page(r3, web, clean):
-    do = r3.execute_command
-    do("DQ.SEND", "q", "old", "ID", "m", "DELAY", 3_600_000)
-    clean.open(f"{web.url}message?queue=q&id=m")
-    clean.sees("will be due", "Run now")
-    clean.click("Edit payload")
-    clean.sees("Another payload")
-    clean.write("textarea", "line 1\nline 2", instead=True)
-    clean.click("Edit payload")
-    clean.sees("It has another payload.", "line 1\nline 2")
-    assert do("DQ.GET", "q", "m")[b"payload"] == b"line 1\nline 2"
-    clean.click("Reschedule")
-    clean.write('input[name="delay"]', "tomorrow\n")
-    clean.sees("Not done: delay: write a time as")
-    assert clean.value('input[name="delay"]') == "tomorrow"
-    clean.write('input[name="delay"]', "2h\n", instead=True)
-    clean.sees("It has another due time.", "in 1h59m")
-    clean.click("Run now")
-    clean.sees("It is due now.", "ready")
-    clean.click("Duplicate")
-    clean.sees("A copy of m to q")
-    clean.click("Send")
-    clean.sees("Sent, with the id")
-    assert do("DQ.LEN", "q", "ready") == 2
-    clean.click("Remove")
-    clean.sees("Remove?", "message m of q")
-    clean.click("Remove")
-    clean.sees("It is removed.", "Settings")
-    do("DQ.FETCH", "q", "CONSUMER", "stuck")
-    clean.open(f"{web.url}messages?queue=q&state=running")
-    clean.sees("stuck", within="table")
-    clean.click_on("td.first a")
-    clean.click("End lease")
-    clean.sees("That counts as no failure")
-    clean.click("End lease")
-    clean.sees("Its lease has ended.")
-    assert do("DQ.LEN", "q", "running") == 0
-
-
-def test_groups_schedules_and_settings_are_changed_on_the_page_of_a_queue(r3, web, clean):
-    do = r3.execute_command
-    do("DQ.CREATE", "q", "ONDEAD", "BLOCK")
-    do("DQ.MSEND", "q", 2, "a", "b", "GROUP", "g")
-    do("DQ.NACK", "q", do("DQ.FETCH", "q")[0][1], "FATAL", "ERROR", "x")
-    clean.open(f"{web.url}queue?queue=q")
-    clean.sees("A dead message holds its group", within="#groups")
-    clean.click_on("#groups button", 1)
-    clean.sees("group g of q goes on", "No group is blocked or paused.")
-    clean.click("New schedule")
-    for name, text in [("name", "nightly"), ("cron", "0 3 * * *"), ("payload", "report")]:
-        clean.write(f'[name="{name}"]', text)
-    clean.click("Schedule")
-    clean.sees("The schedule nightly sends first at", "0 3 * * *")
-    clean.click_on("#schedules button")
-    clean.sees("The schedule nightly is paused.", "Resume")
-    assert do("DQ.SCHEDULES", "q")[0][b"paused"] is True
-    clean.click_on("#schedules button")
-    clean.sees("The schedule nightly goes on.")
-    clean.click("Remove")
-    clean.sees("It sends no more.")
-    clean.click("Remove")
-    clean.sees("The schedule nightly is removed.")
-    clean.click("Change settings")
-    clean.at("settings")
-    assert clean.value('input[name="lease"]') == "30s"
-    clean.write('input[name="lease"]', "2m\n", instead=True)
-    clean.sees("Changed: lease.")
-    assert do("DQ.INFO", "q")[b"lease"] == 120_000
-    clean.click("Delete queue")
-    clean.sees("Delete?", "This is about 2 messages")
-    clean.click("Delete")
-    clean.sees("q is deleted", "There are no queues.")
-    assert not r3.exists("q")
-
-
 def test_the_errors_of_earlier_attempts_are_opened_on_the_page_of_a_message(r3, web, clean):
     do = r3.execute_command
     do("DQ.CREATE", "q", "BACKOFF", "FIXED", 0)
@@ -272,32 +184,6 @@ def test_the_errors_of_earlier_attempts_are_opened_on_the_page_of_a_message(r3, 
     wait_for(lambda: len(clean.requested()) > 0, 20, "newer figures")
     wait_for(lambda: len(clean.requested()) > 0, 20, "newer figures")
     assert clean.run("return document.querySelector('#attempts details').open")
-
-
-def test_messages_of_all_queues_are_marked_and_changed(r3, web, clean):
-    do = r3.execute_command
-    for queue in ("a", "b"):
-        do("DQ.SEND", queue, "x", "ID", f"m-{queue}", "DELAY", 3_600_000)
-    clean.open(web.url)
-    clean.sees("2\nlater", within="#totals")
-    clean.click_on('#totals a.tile[href="messages?state=delayed"]')
-    clean.sees("delayed messages of all queues", "m-a", "m-b")
-    clean.click_on("#all")
-    clean.click("Run now")
-    clean.sees("2 messages of a, b")
-    clean.click("Run now")
-    clean.sees("There are no such messages.")
-    clean.at("messages?state=delayed", "done=")
-    assert [do("DQ.LEN", queue, "ready") for queue in ("a", "b")] == [1, 1]
-
-
-def test_an_id_is_found_in_any_queue(r3, web, clean):
-    fill(r3.execute_command)
-    clean.open(web.url)
-    clean.sees("2 queues")
-    clean.write('input[name="find"]', "dead-3\n")
-    clean.sees("died: rejected")
-    clean.at("message?queue=shop&id=dead-3")
 
 
 def test_nothing_is_asked_for_while_the_page_is_hidden(r3, web, clean):

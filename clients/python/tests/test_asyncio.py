@@ -7,7 +7,7 @@ import dqueue
 import dqueue.asyncio
 import pytest
 import redis
-from dqueue import Follow, Next, Reject, Snooze
+from dqueue import Reject
 from dqueue.asyncio import Queue, Worker, connect
 
 from tests.harness.lossy import LossyProxy
@@ -164,32 +164,6 @@ def test_a_handler_that_cancels_itself_counts_as_failed(dq_url):
     play(dq_url, scene)
 
 
-def test_a_result_that_the_server_refuses_fails_its_message_alone(dq_url):
-    async def scene(q):
-        await q.alter(retries=0)
-        usual = (await q.client.config_get("dq.max-payload"))["dq.max-payload"]
-        await q.client.config_set("dq.max-payload", 1000)
-        worker = Worker(q, concurrency=2, block=200)
-        together = asyncio.Barrier(2)
-
-        @worker.handler()
-        async def handle(message):
-            await together.wait()
-            return "x" * 1001 if message.text == "long" else "right"
-
-        long, right = await q.send_many(["long", "right"])
-        run = asyncio.create_task(worker.run())
-        try:
-            await until(emptied(q))
-        finally:
-            await q.client.config_set("dq.max-payload", usual)
-        worker.stop()
-        await run
-        assert ((await q.get(long)).state, (await q.get(right)).result) == ("dead", "right")
-
-    play(dq_url, scene)
-
-
 def test_an_async_worker_reconnects(dq_url, server):
     async def scene(q):
         worker = Worker(q, concurrency=3, block=200)
@@ -262,29 +236,3 @@ def test_sync_and_async_classes_have_the_same_methods(name):
         return {method: [(p.name, p.kind, p.default) for p in given] for method, given in shape(cls).items()}
 
     assert names(getattr(dqueue, name)) == names(getattr(dqueue.asyncio, name))
-
-
-def test_an_async_handler_snoozes_notes_and_follows(dq_url):
-    async def scene(q):
-        worker = Worker(q, block=200)
-        seen = []
-
-        @worker.handler("step")
-        async def step(message):
-            seen.append((message.attempt, message.note))
-            if message.note is None:
-                assert await worker.note(message, "half")
-                raise Snooze("not yet", delay=1)
-            return Follow(Next("end", type="end"), result="r")
-
-        @worker.handler("end")
-        async def end(message):
-            seen.append(message.text)
-            worker.stop()
-
-        id = await q.send("x", type="step")
-        await worker.run()
-        assert seen == [(1, None), (1, "half"), "end"]
-        assert (await q.get(id)).result == "r"
-
-    play(dq_url, scene)

@@ -143,52 +143,6 @@ def test_a_handler_snoozes_and_follows(q):
     assert [message.id for message in Queue(q.client, "parcels").fetch()] == ["p"]
 
 
-def test_a_snooze_pauses_the_group_in_the_same_step(q):
-    worker = Worker(q, block=200)
-
-    @worker.handler()
-    def busy(message):
-        raise Snooze("429", pause=("GROUP", 600_000))
-
-    q.send_many(["one", "two"], group="partner")
-    with running(worker):
-        wait_for(lambda: [group.state for group in q.groups()] == ["paused"])
-    assert (q.info()["delivered"], q.len("running"), q.len()) == (1, 0, 2)
-
-
-def test_a_message_whose_follow_up_is_refused_has_failed(q):
-    q.alter(retries=0)
-    full = Queue(q.client, "full")
-    full.create(max_len=1)
-    full.send("taken")
-    worker = Worker(q, block=200)
-    worker.handler()(lambda message: Follow(Next("x"), Next("x", to="full")))
-    q.send("x", id="x")
-    with running(worker):
-        wait_for(lambda: q.get("x").state == "dead")
-    assert q.get("x").error.startswith("QUEUEFULL") or "QUEUEFULL" in q.get("x").error
-    assert (q.len(), full.len()) == (0, 1)
-
-
-def test_a_note_is_given_to_the_next_attempt(q):
-    worker = Worker(q, block=200)
-    seen = []
-
-    @worker.handler()
-    def long(message):
-        seen.append(message.note)
-        if len(seen) == 1:
-            assert worker.note(message, "half")
-            raise Retry("stopped midway", delay=1)
-        q.cancel(message.id)
-        assert not worker.note(message, "too late")
-
-    q.send("x")
-    with running(worker):
-        wait_for(lambda: len(seen) == 2)
-    assert seen == [None, "half"]
-
-
 def test_concurrency_is_the_number_of_handlers_at_once(q):
     worker = Worker(q, concurrency=4, block=200)
     together, most, lock = 0, 0, threading.Lock()
