@@ -7,7 +7,6 @@ export PYTEST_FLAGS ?=
 BENCH_FLAGS ?=
 CHECKER_FLAGS ?= --seconds 60
 TORTURE_FLAGS ?= --seconds 600
-PIPELINE_FLAGS ?= --failures 1000
 LOSSES_FLAGS ?= --sends 1000000
 LOAD_FLAGS ?=
 SOAK_SECONDS ?= 1800
@@ -27,7 +26,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture torture-pipeline losses load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-families bench-frameworks bench-bullmq
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture losses load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-families bench-frameworks bench-bullmq
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -124,9 +123,6 @@ torture: ## the same under crashes, power loss, failovers and other faults, ten 
 
 losses: ## what each setting loses of what it has confirmed, and durable clients nothing: 500 faults and a million sends a row, hours
 	@scripts/python.sh tests.torture.losses $(LOSSES_FLAGS)
-
-torture-pipeline: ## five stages linked by ACKSEND, by MULTI/EXEC and by Lua under 1,000 power failures: ten minutes
-	@scripts/python.sh tests.torture.pipeline $(PIPELINE_FLAGS)
 
 load: ## how long others wait while millions of messages fall due, expire or go, and how late messages are
 	@scripts/python.sh tests.load $(LOAD_FLAGS)

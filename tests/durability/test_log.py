@@ -43,7 +43,7 @@ def test_a_torn_log_of_jobs_holds_whole_operations(make_server):
     [path] = increments(server)
     traffic.run(150)
     states = [(path.stat().st_size, traffic.held())]
-    while len(states) < 20:
+    while len(states) < 12:
         before = len(commands(server))
         traffic.run(1)
         assert len(commands(server)) <= before + 1

@@ -201,7 +201,7 @@ def test_a_promoted_replica_keeps_its_own_replicas_in_step(pair):
 def test_a_demoted_primary_unblocks_its_waiters(pair):
     q = primary_queue(pair)
     q.do("CREATE")
-    q.send("soon", "DELAY", 3000)
+    q.send("soon", "DELAY", 1500)
     w = pair.primary.wire()
     w.send("DQ.FETCH", "q", "BLOCK", 0)
     pair.primary.wait_blocked(1)

@@ -4,5 +4,4 @@ Producers and consumers run as separate processes (actors.py) against servers to
 after the other is done (faults/); afterwards every line they wrote is held against the promises
 (tests/checker). `python -m tests.torture --seconds 600` runs every fault for its share of the time
 and prints one table; tests/short/test_torture.py runs a few of them for seconds.
-pipeline/ is a test of its own: what is handed on from stage to stage, counted after each of many power failures.
 """
