@@ -150,6 +150,8 @@ def queue_metrics(page: Page, info: dict, held: int, **at) -> None:
     page.gauge("dq_queue_deadto_stuck", "1 while dead messages cannot go to the queue of DEADTO", stuck, **at)
     stopped = int(info.get("events-error") is not None)
     page.gauge("dq_queue_events_stopped", "1 while nothing can be added to the stream of EVENTS", stopped, **at)
+    waits = info.get("waits-for-slot", 0)
+    page.gauge("dq_queue_waits_for_slot", "1 while what is due waits for other keys of its slot", waits, **at)
     if info["maxlen"]:
         page.gauge("dq_queue_max_messages", "MAXLEN, where it is set", info["maxlen"], **at)
     for name, help in TOTALS.items():

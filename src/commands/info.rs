@@ -4,7 +4,7 @@ use super::inspect;
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
 use crate::server::waiting::wait_list;
-use crate::server::{clock, errors};
+use crate::server::{clock, errors, moving_slots};
 use dq_queue::message::state::State;
 use dq_queue::settings::{Backoff, Breaker, OnDead, OnRetry, Rate};
 use dq_queue::{Millis, Moment, Queue};
@@ -25,6 +25,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let moment = clock::now();
     let blocked_clients = wait_list::count(ctx.db(), key.bytes());
     let events_error = inspect::events_error(ctx, key)?;
+    let waits_for_slot = ctx.is_primary() && moving_slots::waits(ctx, key);
     let opened = ctx.open_read(key)?;
     let Some(queue) = opened.get() else {
         return Err(errors::NO_SUCH_QUEUE.into());
@@ -40,7 +41,8 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             + LAST
             + DEAD_LETTERS
             + EVENTS
-            + DETACHED,
+            + DETACHED
+            + SLOT,
     );
     state_counts(reply, queue);
     let now = queue.time(moment);
@@ -59,8 +61,12 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     dead_letters(reply, queue);
     events(reply, queue, events_error);
     detached(reply, queue);
+    reply.field("waits-for-slot", u64::from(waits_for_slot));
     Ok(())
 }
+
+/// The number of fields that a slot on its way adds: `waits-for-slot`.
+const SLOT: usize = 1;
 
 /// The fields that were added last: `sends`, `maxtimeouts`, `oldest-due-age`, `errors`, `fair`,
 /// `parents` and `parked`.

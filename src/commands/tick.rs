@@ -3,7 +3,7 @@
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{memory, Args, CommandResult, Context, Failure, Name, OwnedName, Reply};
 use crate::server::commit::{self, begin_without_events, change, Missing};
-use crate::server::{clock, errors, own_slots, wakeups};
+use crate::server::{clock, errors, moving_slots, wakeups};
 use dq_queue::args::tick::Tick;
 use dq_queue::args::{self, Words};
 use dq_queue::limits::MAX_STEPS;
@@ -67,10 +67,11 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             for (_, key) in known {
                 let name = OwnedName::new(&key);
                 // Only the node that owns a slot may change its queues.
-                if !ctx.owns(name.name()) || own_slots::is_coming(ctx, name.name()) {
+                if !ctx.owns(name.name()) {
                     continue;
                 }
-                // The index is only a hint: the key may hold another type by now.
+                // The index is only a hint: the key may hold another type by now. One that waits for
+                // its slot is left.
                 ticked += tick_one(ctx, name.name(), &mut left).unwrap_or_default();
             }
             ticked
@@ -81,8 +82,9 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 }
 
 /// Processes the due events of one queue, at most `left`, and reduces `left` by their number.
-/// Error: the key holds another type.
+/// Errors: the key holds another type, or an event may write to a key that is not here.
 fn tick_one(ctx: &mut Context, key: Name<'_>, left: &mut u64) -> Result<Ticked, Failure> {
+    moving_slots::check(ctx, key, None)?;
     let began = ctx.begin_to_collect();
     let (mut ticked, mut last) = (Ticked::default(), None);
     let result = loop {

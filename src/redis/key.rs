@@ -39,6 +39,11 @@ impl Context {
         self.open_read(name).is_ok_and(|key| key.get().is_some())
     }
 
+    /// Whether a key holds anything.
+    pub fn is_used(&mut self, name: Name<'_>) -> bool {
+        self.open_read(name).map_or(true, |key| key.get().is_some())
+    }
+
     /// Opens a key to change its queue or to create one. Error: it holds another type.
     #[inline]
     pub fn open_write<'a>(&'a mut self, name: Name<'a>) -> Result<KeyWrite<'a>, WrongType> {

@@ -1,8 +1,13 @@
-//! The hash slots that this node serves, according to the cluster.
+//! The hash slots that this node serves, according to the cluster, and whether one is on its way.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::CStr;
+use std::rc::Rc;
 
-use super::{raw, Context};
+use dq_queue::family::{slot_of, slot_of_key};
+
+use super::{raw, Context, Name, OwnedName};
 
 /// The line of CLUSTER INFO where this node must not serve its slots.
 const DOWN: &[u8] = b"cluster_state:fail";
@@ -12,7 +17,6 @@ const DOWN: &[u8] = b"cluster_state:fail";
 pub struct OwnSlots {
     /// The first and the last of each range. None while the cluster is down for this node.
     ranges: Vec<(u32, u32)>,
-    is_down: bool,
 }
 
 impl OwnSlots {
@@ -20,12 +24,6 @@ impl OwnSlots {
     pub fn contains(&self, slot: u32) -> bool {
         let mut ranges = self.ranges.iter();
         ranges.any(|(first, last)| (*first..=*last).contains(&slot))
-    }
-
-    /// Whether the cluster is down for this node: it may serve none of its slots then, but it
-    /// still owns its queues.
-    pub fn is_down(&self) -> bool {
-        self.is_down
     }
 
     /// Reads the slots from the reply of CLUSTER NODES. A slot that is on its way to this node
@@ -43,12 +41,58 @@ impl OwnSlots {
         });
         OwnSlots {
             ranges: ranges.collect(),
-            is_down: false,
         }
     }
 }
 
+thread_local! {
+    /// The unused keys, by their slots.
+    static UNUSED_KEYS: RefCell<BTreeMap<u32, Rc<OwnedName>>> = RefCell::default();
+}
+
+/// A key of a slot that no client has a reason to use. The first of each slot takes about a millisecond.
+fn unused_key(slot: u32) -> Rc<OwnedName> {
+    let make = || {
+        let mut tags = (0u32..).map(|number| number.to_string());
+        let tag = tags.find(|tag| slot_of(tag.as_bytes()) == slot);
+        let key = format!("{{{}}}dq.unused", tag.unwrap_or_default());
+        Rc::new(OwnedName::new(key.as_bytes()))
+    };
+    UNUSED_KEYS.with_borrow_mut(|keys| Rc::clone(keys.entry(slot).or_insert_with(make)))
+}
+
 impl Context {
+    /// Whether the slot of a key is on its way from this node or to it, key by key. The server would
+    /// ask the client then to try a command again that names several keys of the slot, one of which
+    /// is not here. It is asked in this way because modules learn of no change. O(1).
+    pub fn is_on_its_way(&self, name: Name<'_>) -> bool {
+        let unused = unused_key(slot_of_key(name.bytes()));
+        // SAFETY: the context and the names are live, the format describes the arguments, and the
+        // reply is freed once.
+        unsafe {
+            let Some(call) = raw::RedisModule_Call.filter(|_| self.is_in_cluster()) else {
+                return false;
+            };
+            // Newer servers only check the command, with D, and reply with an error or nothing. With
+            // others a reply is no error.
+            let of_newer = raw::RedisModule_BlockClientOnKeysWithFlags;
+            let only_checks = of_newer.is_some();
+            let reply = call(
+                self.as_ptr(),
+                c"EXISTS".as_ptr(),
+                if only_checks { c"ssD" } else { c"ss" }.as_ptr(),
+                name.as_ptr(),
+                unused.name().as_ptr(),
+            );
+            let error = std::io::Error::last_os_error();
+            let has_reply = !reply.is_null();
+            if has_reply {
+                api!(RedisModule_FreeCallReply(reply));
+            }
+            has_reply == only_checks && error.kind() == std::io::ErrorKind::PermissionDenied
+        }
+    }
+
     /// The slots of this node; `None` if it is not part of a cluster. It has none while the cluster
     /// is down for it: another node may have them by now. O(nodes).
     pub fn own_slots(&self) -> Option<OwnSlots> {
@@ -57,10 +101,7 @@ impl Context {
         }
         let is_down = |info: &[u8]| info.windows(DOWN.len()).any(|part| part == DOWN);
         match self.ask_cluster(c"INFO", is_down)? {
-            true => Some(OwnSlots {
-                ranges: Vec::new(),
-                is_down: true,
-            }),
+            true => Some(OwnSlots::default()),
             false => self.ask_cluster(c"NODES", OwnSlots::of_nodes),
         }
     }

@@ -3,7 +3,9 @@
 //! First every queue is asked whether its part can be done. Only then is anything changed, and the
 //! log entries of all queues are replicated as one command, so that a torn log has all or nothing.
 
-use crate::redis::{Context, Failure, Name, Value, WrongType};
+use std::cell::Cell;
+
+use crate::redis::{Context, Failure, Name, Value};
 use dq_queue::args::acksend::{AckSendRequest, Next, What};
 use dq_queue::message::id::GENERATED_LEN;
 use dq_queue::op::{self, AckSend, Sent};
@@ -12,9 +14,9 @@ use dq_queue::{Done, Error, Moment, Op, Queue};
 
 use super::commit::{
     begin_without_events, change_silently, change_up_to_date, clock_of, creation, renewing,
-    settle_begun, Aftermath, Begun, Slot,
+    settle_begun, Aftermath, Begun, Refused, Slot,
 };
-use super::{clock, errors, wakeups};
+use super::{clock, errors, moving_slots, wakeups};
 
 /// The outcome of each message or signal.
 pub type Ids = Vec<Made>;
@@ -39,13 +41,14 @@ struct Part<'a> {
     numbers: Vec<usize>,
     /// The beginning of the change; `None` before that was done, and for a queue that does not
     /// exist.
-    begun: Option<Begun>,
+    begun: Cell<Option<Begun>>,
 }
 
 /// Acks and sends, if all parts can be done. `dest` finds a key by its word. Returns `None` if the
 /// receipt is stale, and then nothing was done.
 ///
-/// Errors: a key holds another type, or a queue is full. In that case no part was done.
+/// Errors: a key holds another type, a part would write to a key that is not here, or a queue is
+/// full. In that case no part was done.
 pub fn run<'a>(
     ctx: &mut Context,
     key: Name<'a>,
@@ -57,16 +60,17 @@ pub fn run<'a>(
         What::Signal(_) => Made::Signaled(false),
     };
     let mut ids: Ids = request.next.iter().map(nothing).collect();
-    let mut parts = parts(key, request, dest);
+    let parts = parts(key, request, dest);
     let moment = clock::now();
-    let verdict = match parts.as_mut_slice() {
+    let verdict = match parts.as_slice() {
         // No other queue is involved, so this one is opened once, for the check and the change.
         [part] => change_up_to_date(
             ctx,
             part.key,
+            Some(&part.op),
             |_| moment,
             |slot, begun| {
-                part.begun = begun;
+                part.begun.set(begun);
                 part.run_alone(slot, moment, &mut ids)
             },
         )?,
@@ -81,23 +85,26 @@ pub fn run<'a>(
 /// Does the parts of several queues, or none of them. Returns whether they were done, or why a queue
 /// refuses its part.
 ///
-/// Error: a key holds another type.
+/// Errors: a key holds another type, or a part would write to a key that is not here.
 fn run_together(
     ctx: &mut Context,
-    parts: &mut [Part<'_>],
+    parts: &[Part<'_>],
     moment: Moment,
     ids: &mut Ids,
-) -> Result<Result<bool, Error>, WrongType> {
+) -> Result<Result<bool, Error>, Refused> {
+    for part in parts {
+        moving_slots::check(ctx, part.key, Some(&part.op))?;
+    }
     ctx.collect_log_entries();
-    for part in &*parts {
-        bring_up_to_date(ctx, part.key, moment)?;
+    for part in parts {
+        change_up_to_date(ctx, part.key, Some(&part.op), |_| moment, settle_begun)?;
     }
     // This also removes keys that have expired, so that no other code runs from here on.
-    for part in &*parts {
+    for part in parts {
         ctx.open_read(part.key)?;
     }
     let mut verdict = Ok(true);
-    for part in &mut *parts {
+    for part in parts {
         let (can, _) = change_silently(ctx, part.key, |slot| part.prepare(slot, moment))?;
         verdict = can;
         if verdict != Ok(true) {
@@ -105,7 +112,7 @@ fn run_together(
         }
     }
     let mut published: Vec<Aftermath<'_>> = Vec::with_capacity(parts.len());
-    for part in &*parts {
+    for part in parts {
         let (done, mut aftermath) = change_silently(ctx, part.key, |slot| match verdict {
             Ok(true) => part.commit(slot, moment, ids),
             _ => {
@@ -126,13 +133,6 @@ fn run_together(
         aftermath.publish(ctx);
     }
     Ok(verdict)
-}
-
-/// Processes the due events of a queue, and what they mean for other keys.
-///
-/// Error: the key holds another type.
-fn bring_up_to_date(ctx: &mut Context, key: Name<'_>, moment: Moment) -> Result<(), WrongType> {
-    change_up_to_date(ctx, key, |_| moment, settle_begun)
 }
 
 /// One part for each queue, that of the acked message first.
@@ -183,19 +183,14 @@ fn parts<'a>(
         key,
         op: Op::AckSend(op),
         numbers,
-        begun: None,
+        begun: Cell::new(None),
     };
     ops.into_iter().map(part).collect()
 }
 
 impl Part<'_> {
     /// Does this part, if the command has only this part. Returns whether it was done.
-    fn run_alone(
-        &mut self,
-        slot: &mut Slot<'_>,
-        moment: Moment,
-        ids: &mut Ids,
-    ) -> Result<bool, Error> {
+    fn run_alone(&self, slot: &mut Slot<'_>, moment: Moment, ids: &mut Ids) -> Result<bool, Error> {
         let can = self.prepare(slot, moment);
         match can {
             Ok(true) => Ok(self.commit(slot, moment, ids)),
@@ -208,17 +203,16 @@ impl Part<'_> {
 
     /// Returns whether the part can be done: false if the receipt is stale. The due events of the
     /// queue have been processed.
-    fn prepare(&mut self, slot: &mut Slot<'_>, moment: Moment) -> Result<bool, Error> {
+    fn prepare(&self, slot: &mut Slot<'_>, moment: Moment) -> Result<bool, Error> {
         let Op::AckSend(op) = &self.op else {
             return Ok(true);
         };
         op::check_times(clock_of(slot.split().1), &self.op)?;
         match slot.split().1 {
             Some(queue) => {
-                let begun = self
-                    .begun
-                    .unwrap_or_else(|| begin_without_events(queue, moment));
-                self.begun = Some(begun);
+                let begun = self.begun.get();
+                let begun = begun.unwrap_or_else(|| begin_without_events(queue, moment));
+                self.begun.set(Some(begun));
                 queue.can_ack_send(op, begun.moment)
             }
             // A new queue has no limits.
@@ -228,7 +222,7 @@ impl Part<'_> {
 
     /// Does the part. Returns whether it was done.
     fn commit(&self, slot: &mut Slot<'_>, moment: Moment, ids: &mut Ids) -> bool {
-        let begun = self.begun.unwrap_or(Begun::at(moment));
+        let begun = self.begun.get().unwrap_or(Begun::at(moment));
         let (renewing, is_new) = match slot.split().1 {
             Some(queue) => (renewing(queue, &self.op), false),
             // A queue that does not exist has no group.
@@ -260,7 +254,7 @@ impl Part<'_> {
 
     /// Replicates only the beginning of the change.
     fn refuse(&self, slot: &mut Slot<'_>) {
-        if let Some(begun) = self.begun.filter(|begun| !begun.before.is_nothing()) {
+        if let Some(begun) = self.begun.get().filter(|begun| !begun.before.is_nothing()) {
             // A Tick is never refused.
             let _ = slot.apply(begun, &Op::Tick, |_, _, _| ());
         }

@@ -5,6 +5,7 @@
 //! - `arrivals.rs` writes to the log which queues came with a clock that is ahead.
 //! - `dangers.rs` writes to the log what endangers the queues.
 //! - `standstill.rs` notices when the server did nothing for a while.
+//! - `moving_slots.rs` keeps changes from keys that are not here while a slot of a cluster is on its way.
 //! - `ties.rs` cuts what a queue names elsewhere, where a client brings it by RESTORE or COPY.
 //! - `wakeups.rs` stores when the next slice of each queue must run, and `timer.rs` runs it.
 //! - `waiting/` knows the clients that wait for messages, and `serving/` serves them. `blocked_wait.rs`
@@ -32,6 +33,7 @@ pub mod families;
 mod info;
 pub mod message_reply;
 pub mod metrics;
+pub mod moving_slots;
 pub mod own_slots;
 pub mod replay;
 pub mod replies;

@@ -2,13 +2,9 @@
 //! tells modules of no change, so the cluster is asked now and then.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 use crate::redis::{clock, Context, Name, OwnSlots};
-use dq_queue::family::slot_of_key;
 
-use super::address::QueueAddress;
-use super::due_index::Due;
 use super::wakeups;
 
 /// The slots are read again after this time, in ms. Waiting clients learn of changes as often.
@@ -37,8 +33,6 @@ struct Known {
     has_changed: bool,
     /// When clients last learnt of a change, in ms of the monotonic clock.
     told_at: u64,
-    /// The queues whose slots are on their way, and when their next slices are due.
-    held_back: BTreeMap<QueueAddress, Due>,
 }
 
 impl Known {
@@ -103,44 +97,14 @@ pub fn expect(ctx: &Context) {
     wakeups::ensure(ctx, clock::now_ms() + HURRY_MS);
 }
 
-/// While a slot is expected, or a queue is held back: after how many ms the slots are read again.
+/// While a slot is expected: after how many ms the slots are read again.
 pub fn expected_within() -> Option<u64> {
     let now = now_ms();
-    KNOWN.with_borrow(|known| {
-        let is_expected = now < known.expected_until || !known.held_back.is_empty();
-        is_expected.then(|| known.interval(now))
-    })
+    KNOWN.with_borrow(|known| (now < known.expected_until).then(|| known.interval(now)))
 }
 
 fn now_ms() -> u64 {
     clock::monotonic_us() / 1000
-}
-
-/// Whether the slot of a queue is moving to this node, as far as this node knows. Only what clients
-/// do may change the queue until then. It may have come before the keys that it names: its event
-/// stream, its queue of DEADTO, and the parents of its messages. Messages that an operation left
-/// for such a queue would be lost, or would create a key that is in the way of the arriving one.
-pub fn is_coming(ctx: &Context, name: Name<'_>) -> bool {
-    ctx.is_in_cluster()
-        && KNOWN.with_borrow(|known| {
-            let slots = known.slots.as_ref();
-            slots
-                .is_some_and(|slots| !slots.is_down() && !slots.contains(slot_of_key(name.bytes())))
-        })
-}
-
-/// Holds back the slices of a queue whose slot is on its way, until the slots change. `due` is when
-/// the next one is due.
-pub fn hold_back(ctx: &Context, address: QueueAddress, due: Due) {
-    KNOWN.with_borrow_mut(|known| {
-        known.held_back.entry(address).or_insert(due);
-    });
-    expect(ctx);
-}
-
-/// Removes and returns the queues whose slices were held back, because the slots have changed.
-pub fn take_held_back() -> BTreeMap<QueueAddress, Due> {
-    KNOWN.with_borrow_mut(|known| std::mem::take(&mut known.held_back))
 }
 
 /// Whether this node serves the slot of a queue, as far as this node knows.

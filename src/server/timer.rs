@@ -3,16 +3,16 @@
 use std::cell::Cell;
 
 use crate::redis::clock as redis_clock;
-use crate::redis::{Context, Name, OwnedName};
+use crate::redis::{Context, Name, OwnedName, Value};
 use dq_queue::limits::MAX_STEPS;
 use dq_queue::queue::bulk::Step;
-use dq_queue::{Done, Op, Queue};
+use dq_queue::{Done, Moment, Op, Queue};
 
 use super::address::QueueAddress;
 use super::commit::{self, begin_without_events, change, change_up_to_date, Begun, Slot};
 use super::due_index::Due;
 use super::serving::{serve, slots};
-use super::{arrivals, bound_leases, bulk_ops, clock, config, metrics, own_slots, wakeups};
+use super::{arrivals, bound_leases, bulk_ops, clock, config, metrics, moving_slots, wakeups};
 
 /// The number of steps between two readings of the clock.
 const STEPS: u64 = 64;
@@ -147,15 +147,10 @@ fn run_due_slices(ctx: &mut Context, deadline: u64) -> u64 {
             continue;
         }
         let name = OwnedName::new(&key);
-        if !ctx.owns(name.name()) {
+        if !ctx.owns(name.name()) || waits_for_slot(ctx, name.name(), due) {
             wakeups::with_index(|index| {
                 index.schedule(db, &key, now + wakeups::NOT_OWNED_RETRY_MS)
             });
-            continue;
-        }
-        if own_slots::is_coming(ctx, name.name()) {
-            wakeups::with_index(|index| index.forget(db, &key));
-            own_slots::hold_back(ctx, (db, key), due);
             continue;
         }
         let lag = match due {
@@ -175,6 +170,25 @@ fn run_due_slices(ctx: &mut Context, deadline: u64) -> u64 {
             // of a bulk operation.
             return longest;
         }
+    }
+}
+
+/// Whether the slice of a queue waits for other keys of its slot. Notes the arrival of one that does.
+fn waits_for_slot(ctx: &mut Context, key: Name<'_>, due: Due) -> bool {
+    let waits = moving_slots::waits(ctx, key);
+    if let (true, Ok(mut opened)) = (waits, ctx.open_write(key)) {
+        if let Some(queue) = opened.get_mut() {
+            note_arrival(key, queue, clock::now(), due);
+        }
+    }
+    waits
+}
+
+/// Notes that a queue was not in this key before, if it was not: its schedules could not fire.
+fn note_arrival(key: Name<'_>, queue: &mut Value, server: Moment, due: Due) {
+    if matches!(due, Due::Loaded | Due::Arrived) {
+        queue.notes.arrival = queue.follow(server).ms();
+        arrivals::arrived(key, queue.lead(server));
     }
 }
 
@@ -223,11 +237,7 @@ fn run_slice_in(
     let server = clock::now();
     let mut begun = begin_without_events(queue, server);
     let moment = begun.moment;
-    if matches!(due, Due::Loaded | Due::Arrived) {
-        // The queue was not in this key before, so its schedules could not fire.
-        queue.notes.arrival = moment.ms();
-        arrivals::arrived(key, queue.lead(server));
-    }
+    note_arrival(key, queue, server, due);
     // While schedules make up for missed fires, all other work continues.
     let missed = wakeups::missed_before(queue, moment.ms());
     // A bulk operation gets half of the time, or every second slice.
@@ -294,12 +304,14 @@ fn is_turn_of_bulk() -> bool {
     turn
 }
 
-/// Ends leases whose connection is closed, at once or after a grace, if the key still has a queue.
+/// Ends leases whose connection is closed, at once or after a grace, if the key still has a queue. While
+/// a slot is on its way they may have to run until their own end.
 fn end_leases(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) {
     let now = clock::now();
     let _ = change_up_to_date(
         ctx,
         key,
+        Some(op),
         |_| now,
         |slot, begun| slot.apply(begun?, op, |_, _, _| ()).ok()?,
     );

@@ -169,13 +169,13 @@ class Cluster:
         wait_for(self.is_ready, 30, "the new node")
         return node
 
-    def reshard(self, source: Server, target: Server, slots: int) -> None:
+    def reshard(self, source: Server, target: Server, slots: int, *options) -> None:
         """Moves this number of slots with their keys, by redis-cli."""
         # redis-cli refuses if not all nodes know of the last move or election yet.
         wait_for(self.agrees, 30, "the nodes to agree")
         self.redis_cli(
             "reshard", f"127.0.0.1:{source.port}", "--cluster-from", self.node_id(source).decode(),
-            "--cluster-to", self.node_id(target).decode(), "--cluster-slots", str(slots),
+            "--cluster-to", self.node_id(target).decode(), "--cluster-slots", str(slots), *options,
         )  # fmt: skip
 
     @staticmethod

@@ -17,6 +17,7 @@ pub fn check(list: &List, before: &World, action: &str, after: &World, step: &St
     for text in &step.faults {
         let rule = match text.split(' ').next() {
             Some("events:") => "events",
+            Some("reach:") => "reach",
             Some("the") => "replica",
             _ => "letters",
         };

@@ -1,10 +1,13 @@
 //! A change of one queue: the operation, its log entry, and the replica that repeats it.
 
+use std::collections::BTreeSet;
+
 use super::begin::Begun;
 use super::deliver::Outbox;
-use super::{Place, Step, World, SALT};
+use super::{Key, Place, Step, World, SALT};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::op::Sent;
+use dq_queue::queue::ends::Owed;
 use dq_queue::settings::{Changes, Clock, DefaultBackoff, Settings};
 use dq_queue::{Done, Error, Op};
 
@@ -33,10 +36,22 @@ impl World {
         let Some(place) = self.places.get_mut(key) else {
             return Err(Error::Closed);
         };
+        // Where due events were processed before it, they may have noted something already.
+        let reach = (!place.queue.tells()).then(|| {
+            let keys = place.queue.keys_for(op, place.queue.time(begun.moment));
+            keys.into_iter().map(Key::from).collect::<BTreeSet<_>>()
+        });
         let done = place.queue.apply(op, begun.moment);
         let entry = replicated(op, done.as_ref().ok());
         let entry = LogEntry::of(begun.moment, begun.before, None, entry);
-        self.commit(key, &entry, outbox, step);
+        let written = self.commit(key, &entry, outbox, step);
+        if let Some(reach) = reach {
+            for key in written.difference(&reach) {
+                let key = String::from_utf8_lossy(key);
+                step.faults
+                    .push(format!("reach: {} writes to {key}", op.verb()));
+            }
+        }
         done
     }
 
@@ -67,19 +82,28 @@ impl World {
         Ok(done)
     }
 
+    /// Returns the other keys that it means something for.
     fn commit(
         &mut self,
         key: &[u8],
         entry: &LogEntry<'_, '_>,
         outbox: &mut Outbox,
         step: &mut Step,
-    ) {
+    ) -> BTreeSet<Key> {
         let Some(place) = self.places.get_mut(key) else {
-            return;
+            return BTreeSet::new();
         };
         let effects = place.queue.take_effects();
-        outbox.owed = outbox.owed.take().or(place.queue.take_owed(key));
+        let owed = place.queue.take_owed(key);
+        let mut written = keys_of(owed.as_ref());
+        outbox.owed = outbox.owed.take().or(owed);
         if let Some(told) = effects.told {
+            let events = place.queue.settings().events.as_deref();
+            written.extend(
+                events
+                    .filter(|_| !told.transitions.is_empty())
+                    .map(Key::from),
+            );
             let stuck = told.stuck.into_iter();
             step.faults
                 .extend(stuck.map(|what| format!("{what} made no progress")));
@@ -87,7 +111,7 @@ impl World {
             self.ended(key, told.endings, step);
         }
         let Some(place) = self.places.get_mut(key) else {
-            return;
+            return written;
         };
         if effects.changed {
             if let Err(why) = repeat(place, entry) {
@@ -97,7 +121,18 @@ impl World {
         place.queue.free_garbage(usize::MAX);
         place.replica.free_garbage(usize::MAX);
         self.receipt = self.receipt.max(place.queue.last_receipt() + 1);
+        written
     }
+}
+
+/// The keys to which something is owed.
+fn keys_of(owed: Option<&Owed>) -> BTreeSet<Key> {
+    let letters = owed.and_then(|owed| owed.letters.as_ref());
+    let letters = letters.filter(|letters| !letters.letters.is_empty());
+    let reports = owed.iter().flat_map(|owed| &owed.reports);
+    let mut keys: BTreeSet<Key> = reports.map(|report| report.key.clone()).collect();
+    keys.extend(letters.map(|letters| letters.to.clone()));
+    keys
 }
 
 /// Writes a log entry, reads it, and repeats it on the replica.

@@ -19,11 +19,13 @@ use dq_queue::queue::bulk::Plan;
 use dq_queue::Op;
 
 use super::commit::{self, Missing};
-use super::{clock, replies, wakeups};
+use super::{clock, moving_slots, replies, wakeups};
 
 /// Runs a bulk operation, and replies with the number of messages that it removed or revived.
-/// Inside MULTI and scripts it always runs at once. Error: the key holds another type.
+/// Inside MULTI and scripts it always runs at once. Errors: the key holds another type, or the
+/// operation would write to a key that is not here.
 pub fn run(ctx: &mut Context, key: Name<'_>, op: Op<'_>) -> CommandResult {
+    moving_slots::check(ctx, key, Some(&op))?;
     if !ctx.deny_blocking() && plan(ctx, key, &op)?.is_some() {
         // The operation may only be long because due events must be processed first.
         commit::run(ctx, key, &Op::Tick, Missing::Nothing, |_, _| ())?;

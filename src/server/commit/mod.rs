@@ -9,6 +9,7 @@ mod apply;
 mod begin;
 pub mod event_stream;
 mod keyspace;
+mod refused;
 mod run;
 
 use std::cell::RefCell;
@@ -25,6 +26,7 @@ use dq_queue::{Moment, Op, Queue, NEVER};
 
 use super::due_index::Due;
 use super::families;
+use super::moving_slots::{self, May};
 use super::waiting::wait_list;
 use super::{arrivals, blocked_wait, clock, config, wakeups};
 
@@ -34,6 +36,7 @@ pub use begin::{
 };
 use event_stream::Entries;
 use keyspace::{Keys, Others};
+pub use refused::Refused;
 pub use run::{clock_of, run, run_chosen, run_if, run_in_form, Form, Missing};
 
 /// The maximum number of removed messages that a command frees.
@@ -98,16 +101,22 @@ pub fn change<R>(
     Ok(result)
 }
 
-/// Like [`change`], for a change at a moment of the server that begins with the events which are
-/// due. What these owe to other keys is settled first, so `apply` sees a queue that owes nothing. It
-/// gets the beginning of the change, or `None` if the key holds no queue.
+/// Like [`change`], for a change by `op` at a moment of the server that begins with the events which
+/// are due. What these owe to other keys is settled first, so `apply` sees a queue that owes nothing.
+/// It gets the beginning of the change, or `None` if the key holds no queue. `op` is `None` where it
+/// is not known yet.
+///
+/// Errors: the key holds another type, or the change would write to a key that is not here. Then
+/// `apply` does not run.
 #[inline]
 pub fn change_up_to_date<R>(
     ctx: &mut Context,
     key: Name<'_>,
+    op: Option<&Op<'_>>,
     server: impl Fn(&mut Slot<'_>) -> Moment,
     apply: impl FnOnce(&mut Slot<'_>, Option<Begun>) -> R,
-) -> Result<R, WrongType> {
+) -> Result<R, Refused> {
+    let may = moving_slots::check(ctx, key, op)?;
     let mut settled = Vec::new();
     let (mut steps, mut collects) = (0, false);
     // How many steps there were when the queue owed something. If it does again without any more,
@@ -117,7 +126,10 @@ pub fn change_up_to_date<R>(
     loop {
         let (result, mut aftermath) = change_silently(ctx, key, |slot| {
             let moment = server(slot);
-            let begun = slot.split().1.map(|queue| begin(queue, moment, steps));
+            let begun = slot.split().1.map(|queue| match may {
+                May::All => begin(queue, moment, steps),
+                May::OnlyOperate => begin_without_events(queue, moment),
+            });
             match slot.split() {
                 (ctx, Some(queue)) if queue.owes() && owes != Some(steps) => {
                     owes = Some(steps);

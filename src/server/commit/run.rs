@@ -10,7 +10,7 @@ use dq_queue::{Done, Millis, Moment, Op, Queue};
 
 use super::apply::{renewing, replicated, sent_nothing};
 use super::begin::Begun;
-use super::{change_up_to_date, creation, settle_begun, Replication, Slot};
+use super::{change_up_to_date, creation, settle_begun, Refused, Replication, Slot};
 use crate::server::{clock, errors, wakeups};
 
 /// The behaviour of an operation if the key does not exist.
@@ -60,7 +60,7 @@ pub fn run_if(
     reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
 ) -> Result<bool, Failure> {
     let moment = moment_of(op);
-    let found = change_up_to_date(ctx, key, of_slot(moment), |slot, begun| {
+    let found = change_up_to_date(ctx, key, Some(op), of_slot(moment), |slot, begun| {
         let (Some(begun), (_, Some(queue))) = (begun, slot.split()) else {
             return Ok(false);
         };
@@ -70,7 +70,8 @@ pub fn run_if(
         }
         Ok(true)
     });
-    found.unwrap_or(Ok(false))
+    // A queue that may not be changed now is there.
+    found.unwrap_or_else(|refused| Ok(refused == Refused::NotHere))
 }
 
 /// Like [`run`], but may replicate the command verbatim (see [`Form`]).
@@ -83,7 +84,7 @@ pub fn run_in_form(
     reply: impl FnOnce(Reply<'_>, Option<(&Queue, &Done)>),
 ) -> CommandResult {
     let moment = moment_of(op);
-    change_up_to_date(ctx, key, of_slot(moment), |slot, begun| {
+    change_up_to_date(ctx, key, Some(op), of_slot(moment), |slot, begun| {
         // Replays do not come here, so they can repeat commands that an older version has accepted.
         if let Err(error) = op::check_times(clock_of(slot.split().1), op) {
             settle_begun(slot, begun);
@@ -177,6 +178,7 @@ pub fn run_chosen<T>(
     change_up_to_date(
         ctx,
         key,
+        None,
         |_| moment,
         |slot, begun| {
             let (Some(begun), (_, Some(queue))) = (begun, slot.split()) else {

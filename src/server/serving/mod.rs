@@ -20,7 +20,7 @@ use super::delivery_reply::DeliveryReply;
 use super::waiting::blocked_fetch::{BlockedFetch, OfFamily};
 use super::waiting::wait_list;
 use super::waiting::Request;
-use super::{clock, families, rights, wakeups};
+use super::{clock, families, moving_slots, rights, wakeups};
 
 /// The result of trying to serve a blocked client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,6 +138,12 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
     };
     let is_enabled = rights::is_enabled(ctx, &blocked.user);
     let Request { fetch, delivery } = &blocked.request;
+    let op = &Op::Fetch(Cow::Borrowed(fetch));
+    if moving_slots::check(ctx, key, Some(op)).is_err() {
+        let again = clock::now().ms() + wakeups::NOT_OWNED_RETRY_MS;
+        wakeups::schedule(ctx, ctx.db(), key.bytes(), again);
+        return Served::NothingForAny;
+    }
     let served = change(ctx, key, |slot| {
         let server = slot.moment(clock::now());
         let (ctx, Some(queue)) = slot.split() else {
@@ -163,7 +169,6 @@ fn try_serve(ctx: &mut Context, key: Name<'_>, blocked: &BlockedFetch) -> Served
             wakeups::ensure(ctx, server.ms());
             return Served::NothingForAny;
         }
-        let op = &Op::Fetch(Cow::Borrowed(fetch));
         let begun = Begun::at(moment);
         let served = slot.apply(begun, op, |_, queue, done| match done {
             Done::Fetched(given) if !given.is_empty() => {

@@ -1,5 +1,4 @@
-//! The steps after slots have come or gone, for clients that wait for families and for queues that
-//! have come before their slots.
+//! The steps after slots have come or gone, for clients that wait for families.
 
 use crate::redis::{clock, Context};
 
@@ -22,9 +21,6 @@ pub fn check(ctx: &Context) {
         // Clients that wait here get messages of queues that have come, without a new call.
         for (db, key) in families::slots_changed() {
             wait_list::schedule(db, &key);
-        }
-        for ((db, key), due) in own_slots::take_held_back() {
-            wakeups::schedule(ctx, db, &key, due);
         }
     }
 }

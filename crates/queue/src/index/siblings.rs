@@ -72,6 +72,11 @@ impl AllSiblings {
         parents.into_iter().filter_map(|parent| self.find(&parent))
     }
 
+    /// The parents of all sets.
+    pub fn parents(&self) -> impl Iterator<Item = &Parent> + '_ {
+        self.by_parent.keys()
+    }
+
     /// Adds a set of which a message with this number is the first.
     pub fn add(&mut self, number: Seq, parent: &Parent) {
         self.by_parent.insert(parent.clone(), number);

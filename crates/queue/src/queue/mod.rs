@@ -23,6 +23,7 @@ mod limits;
 mod lookup;
 mod moves;
 mod ops;
+mod reach;
 pub mod rebuild;
 #[cfg(any(test, feature = "validate"))]
 mod shape;

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::message::state::Reason;
+use crate::message::Message;
 use crate::op::{Done, Happened, NackKind, NackPause, Paused};
 use crate::queue::delivery::give_back::{distinct, Return};
 use crate::queue::Queue;
@@ -78,21 +79,32 @@ impl Queue {
         Ok(())
     }
 
+    /// Whether a running message dies by a nack of this kind: its retries are spent, or it is rejected.
+    pub(in crate::queue) fn dies_by(&self, message: &Message, kind: NackKind) -> bool {
+        let own = message.choices();
+        let retries = own.and_then(|c| c.retries).unwrap_or(self.settings.retries);
+        match kind {
+            NackKind::Silent | NackKind::Snooze(_) | NackKind::Park(_) => false,
+            NackKind::Fatal => true,
+            NackKind::Delay(_) | NackKind::Backoff => {
+                retries >= 0 && i64::from(message.failures()) >= retries
+            }
+        }
+    }
+
     fn nack_one(&mut self, seq: Seq, nack: &Nack, now: Millis) {
         let Some(message) = self.store.get(seq) else {
             return;
         };
         self.consumers.nack(message.history.consumer());
         let failures = message.failures().saturating_add(1);
-        let own = message.choices();
-        let retries = own.and_then(|c| c.retries).unwrap_or(self.settings.retries);
-        let spent = retries >= 0 && i64::from(failures) > retries;
+        let dies = self.dies_by(message, nack.kind);
         let outcome = match nack.kind {
             NackKind::Silent => Return::Uncounted,
             NackKind::Snooze(ms) => Return::Snoozed(now.saturating_add(ms).min(MAX_EXACT)),
             NackKind::Park(park) => Return::Parked(park),
             NackKind::Fatal => Return::Dies(Reason::Rejected),
-            _ if spent => Return::Dies(Reason::Retries),
+            _ if dies => Return::Dies(Reason::Retries),
             NackKind::Delay(delay) => Return::Waits(now.saturating_add(delay).min(MAX_EXACT)),
             NackKind::Backoff => {
                 let wait = self.backoff_wait(seq, failures, nack.random);
