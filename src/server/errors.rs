@@ -38,6 +38,11 @@ pub fn reply_for(error: &Error) -> Failure {
             "ERR COST {cost} can never be delivered: one of its LIMITS allows at most {most} (DQ.LIMIT)"
         )
         .into(),
+        Error::PatternsTooLong { limit } => format!(
+            "ERR the patterns of a queue may have at most {limit} bytes between their first * and their last, \
+             all together"
+        )
+        .into(),
         Error::Ring => "ERR AFTER would make batches wait for each other".into(),
         Error::Seconds { what, seconds } => format!(
             "ERR {what} {seconds} lies before 1974, as the unit is milliseconds; {seconds}000 was probably \

@@ -78,7 +78,7 @@ SHAPES = {
         [],
     ),
     "rules of limits": (each("LIMIT", "name:{n}", "CONCURRENCY", 5, "RATE", 7, "PER", FAR), []),
-    "patterns": (lambda n: ["DQ.LIMIT", "q", f"name:{n % 1000}*{'x' * 50}", "CONCURRENCY", 5], []),
+    "patterns": (lambda n: ["DQ.LIMIT", "q", f"name:{n % 1000}*{n % 1000}{'x' * 40}*", "CONCURRENCY", 5], []),
     "a limit of its own": (each("SEND", "", "LIMITS", 1, "name:{n}"), []),
     "eight long names": (each("SEND", "", "LIMITS", 8, *(f"{i}{'x' * 100}{{n}}" for i in range(8))), []),
     "names of a pattern that run": (

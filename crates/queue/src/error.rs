@@ -56,6 +56,12 @@ pub enum Error {
         /// The most that the limit allows.
         most: u64,
     },
+    /// The patterns of the queue would have more bytes between their first stars and their last
+    /// than they may.
+    PatternsTooLong {
+        /// The most bytes.
+        limit: usize,
+    },
     /// A nack was to pause the group of a message that has none.
     NoGroup,
     /// The queue owes something to other keys, which must be settled first. No client meets this.

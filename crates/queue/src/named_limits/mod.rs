@@ -9,9 +9,11 @@
 //!
 //! Messages without a group form hidden groups: one for each set of limits.
 
+mod between;
 mod limit;
 mod patterns;
 mod rule;
+mod texts;
 
 use std::sync::Arc;
 
@@ -19,7 +21,9 @@ use crate::collections::ordered::OrderedSet;
 use crate::collections::rate_window::RateWindow;
 use crate::collections::slots::Slots;
 use crate::collections::table::Table;
+use crate::error::Error;
 use crate::index::ready_line::Position;
+use crate::limits::{ensure, Invalid};
 use crate::message::id::{hash_name, NameHasher};
 use crate::message::limited::Limited;
 use crate::sums::Sum;
@@ -34,6 +38,10 @@ pub use rule::{LimitRule, MAX_WINDOWS};
 const NEIGHBOURS: usize = 8;
 /// The most patterns of a queue.
 pub const MAX_PATTERNS: usize = 1000;
+/// The most bytes that all patterns of a queue together have between their first stars and their
+/// last. It bounds the memory of the search for them, and how many of their parts end in each
+/// other.
+pub const MAX_BETWEEN: usize = 64 * 1024;
 
 /// The limits of a message, as far as they are counted.
 pub type Touched = SmallVec<[LimitIx; 4]>;
@@ -83,9 +91,23 @@ impl NamedLimits {
         })
     }
 
-    /// The number of patterns.
-    pub fn patterns(&self) -> usize {
-        self.patterns.len()
+    /// Checks that another pattern would not be too much, unless the name has one already.
+    ///
+    /// Errors: there would be too many, or too much between their stars.
+    pub(crate) fn check_pattern(&self, name: &[u8]) -> Result<(), Error> {
+        let known = self.find(name).and_then(|ix| self.get(ix));
+        if known.is_some_and(|limit| limit.own.is_some()) {
+            return Ok(());
+        }
+        if self.patterns.len() >= MAX_PATTERNS {
+            return Err(Error::TooManyPatterns {
+                limit: MAX_PATTERNS,
+            });
+        }
+        match self.patterns.between() + patterns::between(name) <= MAX_BETWEEN {
+            true => Ok(()),
+            false => Err(Error::PatternsTooLong { limit: MAX_BETWEEN }),
+        }
     }
 
     /// The limit or the pattern whose rule holds for a name: the name itself, or the longest
@@ -181,13 +203,25 @@ impl NamedLimits {
         self.set_own(name, rule);
     }
 
-    /// Applies the rules that were restored, each to its names. Returns the number of patterns.
-    pub(crate) fn restore_rules(&mut self) -> usize {
+    /// Applies the rules that were restored, each to its names.
+    ///
+    /// Errors: there are more patterns than there may be, or there is more between their stars.
+    pub(crate) fn restore_rules(&mut self) -> Result<(), Invalid> {
         let all = self.starting_at(0);
         let patterns = all.filter(|(_, limit)| limit.is_pattern() && limit.own.is_some());
         let patterns: Vec<LimitIx> = patterns.map(|(ix, _)| ix).collect();
+        ensure(
+            patterns.len() <= MAX_PATTERNS,
+            "a queue has too many patterns",
+        )?;
+        let names = patterns.iter().filter_map(|ix| self.get(*ix));
+        let between = names.map(|limit| patterns::between(&limit.name));
+        ensure(
+            between.sum::<usize>() <= MAX_BETWEEN,
+            "the patterns of a queue are too long between their stars",
+        )?;
         self.govern_all(patterns);
-        self.patterns()
+        Ok(())
     }
 
     /// Counts a message that runs, and whose delivery is counted already.

@@ -2,12 +2,13 @@
 //!
 //! A pattern is the text before its first `*` (its head), the text behind the last one (its tail),
 //! and what stands between these two, if there are several. The heads that a name begins with
-//! are found by one search, since each of them begins the next longer one, and so are the tails.
-//! So patterns that do not suit the name cost nothing, whatever is in them, and each that suits
-//! it at both ends is one comparison of numbers.
+//! are found by one search, since each of them begins the next longer one, and so are the tails
+//! that it has with each of these heads. So patterns that do not suit the name at both ends cost
+//! nothing. Of those of one `*` that do, the longest of each head is found at once. What stands
+//! between the stars of the others is searched for in the name once, for all of them.
 
-use memchr::memmem;
-
+use super::between::{Candidate, Parts};
+use super::texts::{Forest, Texts};
 use crate::collections::footprint::allocated;
 use crate::LimitIx;
 
@@ -15,210 +16,218 @@ use crate::LimitIx;
 /// bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Patterns {
-    len: usize,
+    /// The patterns, in their order.
+    limits: Vec<LimitIx>,
     heads: Texts,
     /// Tails, from their last byte to the first.
     tails: Texts,
-    /// The patterns with each head, in their order.
-    with_head: Vec<Vec<Pattern>>,
+    /// The patterns with each head that have one `*`.
+    with_one: Vec<Tailed>,
+    /// The patterns with each head that have several.
+    with_several: Vec<Tailed>,
+    /// What stands between the stars of those.
+    parts: Parts,
 }
 
-#[derive(Debug, Clone)]
+/// The patterns with one head.
+#[derive(Debug, Clone, Default)]
+struct Tailed {
+    /// In the order of the numbers of their tails.
+    patterns: Vec<Pattern>,
+    /// Each pattern below one whose tail is the end of its own, or is the same.
+    forest: Forest,
+}
+
+#[derive(Debug, Clone, Copy)]
 struct Pattern {
-    limit: LimitIx,
-    /// Its place in the order of all.
-    order: usize,
     /// The number of its tail.
     tail: usize,
-    /// The bytes of its tail.
-    tail_len: usize,
-    /// What stands between the first `*` and the last; empty where there is one.
-    middle: Box<[u8]>,
+    /// Its place in the order of all.
+    order: usize,
+    /// The number of its parts between stars, if there are any.
+    sequence: Option<usize>,
+}
+
+impl Tailed {
+    /// Puts the patterns in the order of their tails. O(n log n).
+    fn link(&mut self, tails: &Texts) {
+        self.patterns.sort_unstable_by_key(|pattern| pattern.tail);
+        let mut open: Vec<(usize, usize)> = Vec::new();
+        for (number, pattern) in self.patterns.iter().enumerate() {
+            while open
+                .pop_if(|(_, tail)| !tails.begins(*tail, pattern.tail))
+                .is_some()
+            {}
+            self.forest.push(open.last().map(|(above, _)| *above));
+            open.push((number, pattern.tail));
+        }
+    }
+
+    /// The patterns whose tails a name has with at most this length, the longest first. `tail` is
+    /// the longest tail of all that the name has. O(log n) for the first one.
+    fn suiting<'a>(
+        &'a self,
+        tails: &'a Texts,
+        tail: usize,
+        most: usize,
+    ) -> impl Iterator<Item = Pattern> + 'a {
+        let before = self
+            .patterns
+            .partition_point(|pattern| pattern.tail <= tail);
+        let suits = move |number: usize| {
+            let pattern = self.patterns.get(number);
+            pattern
+                .is_some_and(|one| tails.begins(one.tail, tail) && tails.len_of(one.tail) <= most)
+        };
+        let first = before.checked_sub(1);
+        let first = first.and_then(|before| self.forest.nearest(before, suits));
+        let numbers = std::iter::successors(first, |number| self.forest.parent(*number));
+        numbers.filter_map(|number| self.patterns.get(number).copied())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        allocated(self.patterns.capacity() * size_of::<Pattern>()) + self.forest.memory_bytes()
+    }
 }
 
 impl Patterns {
     /// The patterns with these names. O(n log n).
     pub fn new(mut named: Vec<(&[u8], LimitIx)>) -> Patterns {
         named.sort_unstable_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.cmp(b)));
-        let parts: Vec<_> = named.iter().map(|(name, _)| parts(name)).collect();
-        let heads = Texts::new(parts.iter().map(|(head, ..)| (*head).into()));
-        let tails = Texts::new(parts.iter().map(|(.., tail)| backwards(tail)));
-        let mut with_head = vec![Vec::new(); heads.texts.len()];
-        for (order, ((_, limit), (head, middle, tail))) in named.iter().zip(parts).enumerate() {
-            let of_head = heads.number(head).and_then(|at| with_head.get_mut(at));
-            let (Some(of_head), Some(number)) = (of_head, tails.number(&backwards(tail))) else {
-                continue;
-            };
-            of_head.push(Pattern {
-                limit: *limit,
-                order,
-                tail: number,
-                tail_len: tail.len(),
-                middle: middle.into(),
-            });
-        }
-        Patterns {
-            len: named.len(),
+        let split: Vec<_> = named.iter().map(|(name, _)| split(name)).collect();
+        let mut patterns = Patterns {
+            limits: named.iter().map(|(_, limit)| *limit).collect(),
+            heads: Texts::new(split.iter().map(|(head, ..)| (*head).into())),
+            tails: Texts::new(split.iter().map(|(.., tail)| backwards(tail))),
+            ..Patterns::default()
+        };
+        let Patterns {
             heads,
             tails,
-            with_head,
+            with_one,
+            with_several,
+            parts,
+            ..
+        } = &mut patterns;
+        with_one.resize_with(heads.len(), Tailed::default);
+        with_several.resize_with(heads.len(), Tailed::default);
+        for (order, (head, between, tail)) in split.into_iter().enumerate() {
+            let with_head = match between {
+                Some(_) => &mut *with_several,
+                None => &mut *with_one,
+            };
+            let with_head = heads.number(head).and_then(|at| with_head.get_mut(at));
+            let (Some(with_head), Some(tail)) = (with_head, tails.number(&backwards(tail))) else {
+                continue;
+            };
+            with_head.patterns.push(Pattern {
+                tail,
+                order,
+                sequence: between.and_then(|between| parts.add(between)),
+            });
         }
+        for with_head in with_one.iter_mut().chain(with_several) {
+            with_head.link(tails);
+        }
+        parts.link();
+        patterns
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.len
+        self.limits.len()
     }
 
-    /// All patterns, in no order.
+    /// The bytes between their first stars and their last, all together.
+    pub fn between(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// All patterns, in their order.
     pub fn limits(&self) -> impl Iterator<Item = LimitIx> + '_ {
-        self.with_head.iter().flatten().map(|pattern| pattern.limit)
+        self.limits.iter().copied()
     }
 
-    /// The first pattern that the name matches. O(length of the name), and as much for each
-    /// pattern of several `*` whose head and tail the name has.
+    /// The first pattern that the name matches. O(length of the name, log n), and for patterns of
+    /// several `*` whose head and tail the name has, what [`Parts::first`] says.
     pub fn find(&self, name: &[u8]) -> Option<LimitIx> {
+        self.search(name, &mut 0)
+    }
+
+    /// The same, and adds to `steps` what it has read of the name, of patterns and of parts.
+    fn search(&self, name: &[u8], steps: &mut usize) -> Option<LimitIx> {
+        *steps += 2 * name.len();
         let tail = self.tails.longest_in(&backwards(name))?;
-        let mut head = self.heads.longest_in(name);
-        let mut best: Option<&Pattern> = None;
-        while let Some(number) = head {
-            let begins = self.heads.texts.get(number).map_or(0, |head| head.len());
-            let suits = |pattern: &&Pattern| {
-                let ends = name.len().checked_sub(pattern.tail_len);
-                self.tails.begins(pattern.tail, tail)
-                    && ends
-                        .and_then(|ends| name.get(begins..ends))
-                        .is_some_and(|between| has_parts(&pattern.middle, between))
-            };
-            let all = self.with_head.get(number).into_iter().flatten();
-            let before = best.map_or(usize::MAX, |best| best.order);
-            let mut better = all.take_while(|pattern| pattern.order < before);
-            best = better.find(suits).or(best);
-            head = self.heads.shorter(number);
+        let mut best: Option<usize> = None;
+        let mut candidates = Vec::new();
+        let head = self.heads.longest_in(name);
+        for head in std::iter::successors(head, |head| self.heads.shorter(*head)) {
+            *steps += 1;
+            let from = self.heads.len_of(head);
+            let most = name.len() - from;
+            let one = self.with_one.get(head);
+            let one = one.and_then(|of| of.suiting(&self.tails, tail, most).next());
+            best = best.into_iter().chain(one.map(|one| one.order)).min();
+            let several = self.with_several.get(head).into_iter();
+            for one in several.flat_map(|of| of.suiting(&self.tails, tail, most)) {
+                *steps += 1;
+                let Some(sequence) = one.sequence else {
+                    best = best.into_iter().chain([one.order]).min();
+                    continue;
+                };
+                candidates.push(Candidate {
+                    order: one.order,
+                    sequence,
+                    found: 0,
+                    from,
+                    until: name.len() - self.tails.len_of(one.tail),
+                });
+            }
         }
-        best.map(|pattern| pattern.limit)
+        // The shortest heads come last.
+        let before = best.unwrap_or(usize::MAX);
+        let candidates = candidates.into_iter().rev();
+        let mut candidates = candidates.filter(|one| one.order < before).peekable();
+        if candidates.peek().is_some() {
+            best = self.parts.first(name, candidates, steps).or(best);
+        }
+        best.and_then(|order| self.limits.get(order).copied())
     }
 
     /// Bytes allocated, an estimate. O(n).
     pub fn memory_bytes(&self) -> usize {
-        let patterns = self.with_head.iter().map(|patterns| {
-            let middles = patterns.iter().map(|pattern| match pattern.middle.len() {
-                0 => 0,
-                len => allocated(len),
-            });
-            patterns.capacity() * size_of::<Pattern>() + middles.sum::<usize>()
-        });
+        let with_head = self.with_one.iter().chain(&self.with_several);
         self.heads.memory_bytes()
             + self.tails.memory_bytes()
-            + self.with_head.capacity() * size_of::<Vec<Pattern>>()
-            + patterns.sum::<usize>()
+            + allocated(self.with_one.capacity() * size_of::<Tailed>())
+            + allocated(self.with_several.capacity() * size_of::<Tailed>())
+            + allocated(self.limits.capacity() * size_of::<LimitIx>())
+            + self.parts.memory_bytes()
+            + with_head.map(Tailed::memory_bytes).sum::<usize>()
     }
 }
 
-/// The head of a pattern, what stands between its first `*` and its last, and its tail.
-fn parts(pattern: &[u8]) -> (&[u8], &[u8], &[u8]) {
+/// The head of a pattern, what stands between its first `*` and its last if it has several, and
+/// its tail.
+fn split(pattern: &[u8]) -> (&[u8], Option<&[u8]>, &[u8]) {
     let is_star = |byte: &u8| *byte == b'*';
     let first = pattern.iter().position(is_star).unwrap_or(pattern.len());
     let last = pattern.iter().rposition(is_star).unwrap_or(first);
     let part = |range: std::ops::Range<usize>| pattern.get(range).unwrap_or_default();
     (
         part(0..first),
-        part(first + 1..last),
+        (first < last).then(|| part(first + 1..last)),
         part(last + 1..pattern.len()),
     )
 }
 
+/// The bytes of a pattern between its first star and its last.
+pub fn between(pattern: &[u8]) -> usize {
+    split(pattern).1.map_or(0, <[u8]>::len)
+}
+
 fn backwards(text: &[u8]) -> Box<[u8]> {
     text.iter().rev().copied().collect()
-}
-
-/// Whether the parts between stars come in a text in their order, none over another. O(length of
-/// both): the leftmost place of each part leaves the most room for those behind it.
-fn has_parts(middle: &[u8], text: &[u8]) -> bool {
-    let mut rest = text;
-    let mut parts = middle.split(|byte| *byte == b'*');
-    parts.all(|part| {
-        let behind = memmem::find(rest, part).and_then(|at| rest.get(at + part.len()..));
-        rest = behind.unwrap_or_default();
-        behind.is_some()
-    })
-}
-
-/// Different texts in their order. The texts with which another one begins stand before it, and
-/// all that begin with a text stand directly behind it.
-#[derive(Debug, Clone, Default)]
-struct Texts {
-    texts: Vec<Box<[u8]>>,
-    /// For each text, the longest other one with which it begins.
-    shorter: Vec<Option<usize>>,
-    /// For each text, the first one behind it that does not begin with it.
-    ends: Vec<usize>,
-}
-
-impl Texts {
-    fn new(texts: impl Iterator<Item = Box<[u8]>>) -> Texts {
-        let mut texts: Vec<Box<[u8]>> = texts.collect();
-        texts.sort_unstable();
-        texts.dedup();
-        let mut shorter = Vec::with_capacity(texts.len());
-        let mut ends = vec![texts.len(); texts.len()];
-        // The texts with which the one before begins, the shortest first.
-        let mut open: Vec<(usize, &[u8])> = Vec::new();
-        for (number, text) in texts.iter().enumerate() {
-            while let Some((over, _)) = open.pop_if(|(_, before)| !text.starts_with(before)) {
-                if let Some(end) = ends.get_mut(over) {
-                    *end = number;
-                }
-            }
-            shorter.push(open.last().map(|(before, _)| *before));
-            open.push((number, text));
-        }
-        Texts {
-            texts,
-            shorter,
-            ends,
-        }
-    }
-
-    fn number(&self, text: &[u8]) -> Option<usize> {
-        self.texts
-            .binary_search_by(|other| (**other).cmp(text))
-            .ok()
-    }
-
-    /// The longest text with which `whole` begins.
-    fn longest_in(&self, whole: &[u8]) -> Option<usize> {
-        let behind = self.texts.partition_point(|text| **text <= *whole);
-        let before = behind.checked_sub(1)?;
-        let common = |text: &[u8]| text.iter().zip(whole).take_while(|(a, b)| a == b).count();
-        let common = common(self.texts.get(before)?);
-        let mut next = Some(before);
-        // The text before begins with each of these, so the length tells whether `whole` does.
-        while let Some(number) = next {
-            if self.texts.get(number)?.len() <= common {
-                return Some(number);
-            }
-            next = self.shorter(number);
-        }
-        None
-    }
-
-    /// The longest other text with which this one begins.
-    fn shorter(&self, number: usize) -> Option<usize> {
-        self.shorter.get(number).copied().flatten()
-    }
-
-    /// Whether the other text is this one or begins with it.
-    fn begins(&self, number: usize, other: usize) -> bool {
-        let end = self.ends.get(number).copied().unwrap_or(0);
-        (number..end).contains(&other)
-    }
-
-    fn memory_bytes(&self) -> usize {
-        let each = size_of::<Box<[u8]>>() + size_of::<Option<usize>>() + size_of::<usize>();
-        let texts = self.texts.iter().map(|text| allocated(text.len()));
-        self.texts.capacity() * each + texts.sum::<usize>()
-    }
 }
 
 #[cfg(test)]
@@ -266,34 +275,54 @@ mod tests {
         }
     }
 
+    /// Makes a pattern of a number.
+    type Pattern = fn(usize) -> String;
+
+    /// Patterns of about this length that a name of many `a` nearly matches, and whether their
+    /// parts end in each other.
+    const HOSTILE: [(bool, Pattern); 9] = [
+        (false, |n| format!("*{}c", "a".repeat(n))),
+        (false, |n| format!("{}*", "a".repeat(n))),
+        (false, |n| format!("{}*c", "a".repeat(n))),
+        (false, |n| {
+            format!("{}*{}c", "a".repeat(n / 2), "a".repeat(n / 2))
+        }),
+        (false, |n| format!("{}*c*", "*a".repeat(n / 2))),
+        (false, |n| {
+            format!("{}*{}*c*", "a".repeat(n / 2), "a*b".repeat(n / 6))
+        }),
+        (true, |n| format!("*{}*c*", "a".repeat(n))),
+        (true, |n| format!("*b*{}*ab*c*", "a".repeat(n))),
+        (true, |n| {
+            format!("*{}b{}*c*", "a".repeat(n / 2), "ab".repeat(n / 4))
+        }),
+    ];
+
     #[test]
-    fn a_name_that_nearly_matches_a_thousand_patterns_takes_no_time() {
-        let a = |n: usize| "a".repeat(n);
-        for kind in 0..4 {
-            let hostile = |n: usize| match kind {
-                0 => format!("*{}b", a(n)),
-                1 => format!("{}*b", a(n)),
-                2 => format!("{}*{}b", a(n / 2), a(n / 2)),
-                _ => format!("{}b", "*a".repeat(n / 2 + 1)),
-            };
-            let patterns: Vec<String> = (0..1000).map(hostile).collect();
-            let patterns: Vec<&[u8]> = patterns.iter().map(|p| p.as_bytes()).collect();
-            let patterns = of(&patterns);
-            let name = a(1024);
-            let begun = std::time::Instant::now();
-            for _ in 0..1000 {
-                assert_eq!(patterns.find(name.as_bytes()), None);
+    fn a_name_costs_as_many_steps_as_its_length_and_the_patterns_that_suit_it() {
+        for (kind, (nested, hostile)) in HOSTILE.iter().enumerate() {
+            for (many, len) in [(100, 500), (300, 500), (300, 1000)] {
+                let patterns: Vec<String> = (1..many + 1).map(hostile).collect();
+                let parts: usize = patterns.iter().map(|p| p.split('*').count()).sum();
+                let patterns: Vec<&[u8]> = patterns.iter().map(|p| p.as_bytes()).collect();
+                let name = ["a".repeat(len / 2), "b".into(), "a".repeat(len / 2)].concat();
+                let mut steps = 0;
+                of(&patterns).search(name.as_bytes(), &mut steps);
+                let ends = if *nested { many } else { 2 };
+                let most = name.len() * (3 + ends) + parts;
+                assert!(
+                    steps <= most,
+                    "{kind}: {many} patterns, {len} bytes: {steps} of {most}"
+                );
             }
-            let took = begun.elapsed();
-            assert!(took.as_millis() < 1000, "1,000 names took {took:?}");
         }
     }
 
     proptest! {
         #[test]
         fn the_first_pattern_that_matches_is_found(
-            patterns in vec("[ab]{0,3}\\*[ab*]{0,5}", 0..20),
-            names in vec("[ab]{0,8}", 1..20),
+            patterns in vec("[ab]{0,3}\\*[ab*]{0,7}", 0..20),
+            names in vec("[ab]{0,10}", 1..20),
         ) {
             let mut patterns = patterns;
             patterns.sort();

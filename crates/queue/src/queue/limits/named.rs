@@ -6,7 +6,7 @@ use crate::groups::group::{Group, Home};
 use crate::index::order_key::OrderKey;
 use crate::index::ready_line::{Kind, Position};
 use crate::message::Message;
-use crate::named_limits::{LimitRule, NamedLimits, Touched, MAX_PATTERNS};
+use crate::named_limits::{LimitRule, NamedLimits, Touched};
 use crate::op::{Done, Happened};
 use crate::queue::Queue;
 use crate::seeded::{seeded, Bug};
@@ -321,24 +321,17 @@ impl Queue {
     /// Sets or removes the rule of a limit, or of all limits whose names match a pattern.
     /// O(log n), and O(limits) for a pattern.
     ///
-    /// Errors: there would be too many patterns.
+    /// Errors: there would be too many patterns, or too much between their stars.
     pub(in crate::queue) fn set_limit(
         &mut self,
         name: &[u8],
         rule: &LimitRule,
     ) -> Result<Done, Error> {
         let rule = (!rule.is_open()).then(|| rule.clone());
-        let is_new = |limits: &NamedLimits| limits.find(name).is_none();
-        let adds = rule.is_some() && name.contains(&b'*');
-        let full = self
-            .limits()
-            .filter(|limits| limits.patterns() >= MAX_PATTERNS);
-        if adds && full.is_some_and(is_new) {
-            return Err(Error::TooManyPatterns {
-                limit: MAX_PATTERNS,
-            });
-        }
         let limits = self.limits.get_or_insert_default();
+        if rule.is_some() && name.contains(&b'*') {
+            limits.check_pattern(name)?;
+        }
         for ix in limits.set_rule(name, rule) {
             self.open_limit(ix);
         }

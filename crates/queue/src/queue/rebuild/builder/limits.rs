@@ -7,7 +7,7 @@ use crate::index::fair_line::{Usage, MAX_TAG};
 use crate::index::ready_line::Position;
 use crate::limits::{ensure, exact, name, Invalid};
 use crate::message::Message;
-use crate::named_limits::{LimitRule, NamedLimits, MAX_PATTERNS};
+use crate::named_limits::LimitRule;
 use crate::queue::rebuild::{check, Checked};
 use crate::{GroupIx, MAX_EXACT};
 
@@ -102,11 +102,9 @@ impl Builder {
     /// Restores the deliveries within the windows of the limits, and the groups that wait for each.
     pub(super) fn enter_limits(&mut self, homes: Vec<(Position, Box<[u8]>, u64)>) -> Checked {
         let queue = &mut self.queue;
-        let patterns = queue.limits.as_deref_mut().map(NamedLimits::restore_rules);
-        ensure(
-            patterns.is_none_or(|patterns| patterns <= MAX_PATTERNS),
-            "a queue has too many patterns",
-        )?;
+        if let Some(limits) = queue.limits.as_deref_mut() {
+            limits.restore_rules()?;
+        }
         for (key, name, cost) in homes {
             exact(cost)?;
             let limits = queue.limits.as_deref_mut();
