@@ -1,6 +1,7 @@
 //! Extracts values from a document in one pass.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -26,15 +27,15 @@ pub const MAX_DEPTH: usize = 128;
 /// Errors: every [`JsonError`]. It is `BadPath` also if one path continues
 /// below another, since no document has a value at both.
 ///
-/// Cost: O(payload), plus O(log paths) for each field on the way to a path;
-/// memory O(paths), and none for values that are not asked for.
+/// Cost: O(payload), plus O(log paths) for each field on the way to a path, however
+/// often a field comes; memory O(paths), and none for values that are not asked for.
 pub fn extract<'a>(payload: &'a [u8], paths: &[Path]) -> Result<Vec<Scalar<'a>>, JsonError> {
     let text = std::str::from_utf8(payload).map_err(|error| JsonError::NotUtf8 {
         position: error.valid_up_to(),
     })?;
     check_depth(payload)?;
     let wanted = sort(paths)?;
-    let mut found = vec![Found::Missing; wanted.len()];
+    let mut found = BTreeMap::new();
 
     let mut document = serde_json::Deserializer::from_str(text);
     // The limit of serde_json is one level lower, and it only counts levels on
@@ -42,6 +43,7 @@ pub fn extract<'a>(payload: &'a [u8], paths: &[Path]) -> Result<Vec<Scalar<'a>>,
     document.disable_recursion_limit();
     let walk = Walk {
         wanted: &wanted,
+        first: 0,
         found: &mut found,
         depth: 0,
     };
@@ -50,43 +52,27 @@ pub fn extract<'a>(payload: &'a [u8], paths: &[Path]) -> Result<Vec<Scalar<'a>>,
         .and_then(|()| document.end())
         .map_err(|error| bad_json(text, 0, &error))?;
 
-    let mut by_path: Vec<(usize, Found<'a>)> = wanted
-        .iter()
-        .map(|want| want.index)
-        .zip(found.iter().copied())
-        .collect();
-    by_path.sort_unstable_by_key(|(index, _)| *index);
+    let value = |path: &Path| {
+        let at = wanted.binary_search_by(|other| other.tokens().cmp(path.tokens()));
+        found.get(&at.ok()?)
+    };
     paths
         .iter()
-        .zip(by_path)
-        .map(|(path, (_, found))| match found {
-            Found::Raw(raw) => scalar(text, raw),
-            Found::WrongType => Err(JsonError::WrongType {
+        .map(|path| match value(path) {
+            Some(Found::Raw(raw)) => scalar(text, raw),
+            Some(Found::WrongType) => Err(JsonError::WrongType {
                 path: quote(path.as_str().as_bytes()),
             }),
-            Found::Missing => Err(JsonError::Missing {
+            None => Err(JsonError::Missing {
                 path: quote(path.as_str().as_bytes()),
             }),
         })
         .collect()
 }
 
-/// A path to find, and its index in the list of the caller.
-struct Wanted<'p> {
-    path: &'p Path,
-    index: usize,
-}
-
-impl Wanted<'_> {
-    fn token(&self, depth: usize) -> Option<&str> {
-        self.path.tokens().get(depth).map(String::as_str)
-    }
-}
-
 /// The value that was found at a path so far.
 #[derive(Clone, Copy)]
 enum Found<'a> {
-    Missing,
     WrongType,
     /// The text of a string (including its quotes), number or boolean.
     Raw(&'a str),
@@ -102,19 +88,15 @@ impl<'a> Found<'a> {
 }
 
 /// Sorts `paths` by their tokens, so that all paths below one field are
-/// neighbours and are found by bisection.
+/// neighbours and are found by bisection. Equal ones are there once.
 ///
 /// Errors: `BadPath` if a path continues below another.
-fn sort(paths: &[Path]) -> Result<Vec<Wanted<'_>>, JsonError> {
-    let mut wanted: Vec<Wanted<'_>> = paths
-        .iter()
-        .enumerate()
-        .map(|(index, path)| Wanted { path, index })
-        .collect();
-    wanted.sort_unstable_by(|a, b| a.path.tokens().cmp(b.path.tokens()));
+fn sort(paths: &[Path]) -> Result<Vec<&Path>, JsonError> {
+    let mut wanted: Vec<&Path> = paths.iter().collect();
+    wanted.sort_by(|a, b| a.tokens().cmp(b.tokens()));
+    wanted.dedup_by(|a, b| a.tokens() == b.tokens());
     for (upper, lower) in wanted.iter().zip(wanted.iter().skip(1)) {
-        let (upper, lower) = (upper.path, lower.path);
-        if lower.tokens().starts_with(upper.tokens()) && lower.tokens() != upper.tokens() {
+        if lower.tokens().starts_with(upper.tokens()) {
             return Err(JsonError::BadPath {
                 path: quote(lower.as_str().as_bytes()),
                 what: "another path names a value above it",
@@ -124,31 +106,37 @@ fn sort(paths: &[Path]) -> Result<Vec<Wanted<'_>>, JsonError> {
     Ok(wanted)
 }
 
-/// The visitor of a value that has paths below it. `wanted` and `found` hold
-/// only these paths. All of them have the same first `depth` tokens, and more
-/// tokens.
+/// The visitor of a value that has paths below it, or where a path ends. `wanted`
+/// has only these paths. All of them have the same first `depth` tokens.
 struct Walk<'w, 'p, 'a> {
-    wanted: &'w [Wanted<'p>],
-    found: &'w mut [Found<'a>],
+    wanted: &'w [&'p Path],
+    /// The place of the first of them among all paths.
+    first: usize,
+    /// What was found, by the place of the path.
+    found: &'w mut BTreeMap<usize, Found<'a>>,
     depth: usize,
 }
 
 impl<'p, 'a> Walk<'_, 'p, 'a> {
+    /// The token of a path on this level.
+    fn token(&self, path: &'p Path) -> Option<&'p str> {
+        path.tokens().get(self.depth).map(String::as_str)
+    }
+
     /// The range of the paths whose next token is `token`; `None` if there are
     /// none.
     fn below(&self, token: &str) -> Option<Range<usize>> {
         let bound = |past: bool| {
-            self.wanted
-                .partition_point(|want| match want.token(self.depth) {
-                    Some(own) if past => own <= token,
-                    Some(own) => own < token,
-                    None => true,
-                })
+            self.wanted.partition_point(|path| match self.token(path) {
+                Some(own) if past => own <= token,
+                Some(own) => own < token,
+                None => true,
+            })
         };
         let first = bound(false);
         // Most fields are not asked for, so the second bisection is only done
         // for a hit.
-        let hit = self.wanted.get(first)?.token(self.depth)? == token;
+        let hit = self.token(self.wanted.get(first)?)? == token;
         hit.then(|| first..bound(true))
     }
 
@@ -156,21 +144,26 @@ impl<'p, 'a> Walk<'_, 'p, 'a> {
     fn enter(&mut self, range: Range<usize>) -> Option<Walk<'_, 'p, 'a>> {
         let walk = Walk {
             wanted: self.wanted.get(range.clone())?,
-            found: self.found.get_mut(range)?,
+            first: self.first + range.start,
+            found: self.found,
             depth: self.depth.saturating_add(1),
         };
         // An earlier field of the same name does not count any more, nor does
-        // anything found below it.
-        walk.found.fill(Found::Missing);
+        // anything found below it. A field may come very often, so only what was
+        // found is looked at.
+        let own = walk.first..walk.first + walk.wanted.len();
+        while let Some((place, _)) = walk.found.range(own.clone()).next() {
+            let place = *place;
+            walk.found.remove(&place);
+        }
         Some(walk)
     }
 
-    /// Whether the paths end here. Either all of them do or none, since none
-    /// continues below another.
+    /// Whether a path ends here. Then it is the only one, since none continues below
+    /// another.
     fn is_at_end(&self) -> bool {
-        self.wanted
-            .first()
-            .is_some_and(|want| want.token(self.depth).is_none())
+        let path = self.wanted.first();
+        path.is_some_and(|path| self.token(path).is_none())
     }
 }
 
@@ -180,7 +173,7 @@ impl<'a> DeserializeSeed<'a> for Walk<'_, '_, 'a> {
     fn deserialize<D: Deserializer<'a>>(self, value: D) -> Result<(), D::Error> {
         if self.is_at_end() {
             let raw = <&RawValue as serde::Deserialize>::deserialize(value)?;
-            self.found.fill(Found::of(raw));
+            self.found.insert(self.first, Found::of(raw));
             Ok(())
         } else {
             value.deserialize_any(self)
