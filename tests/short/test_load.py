@@ -5,8 +5,9 @@ from argparse import Namespace
 import pytest
 
 from tests.harness.absence import Absences
-from tests.harness.server import wait_for
+from tests.harness.server import ROOT, wait_for
 from tests.load import tenants
+from tests.load.costs import COSTS, Costs
 from tests.load.families.__main__ import main as families
 from tests.load.lateness import Lateness
 from tests.load.probe import Probe, Waits
@@ -30,6 +31,18 @@ def test_batches_and_find_are_measured():
     assert [row.messages for row, _ in rows] == [1000, 999, 1, 5000]
     assert all(row.idle.count and row.busy.count for row, _ in rows)
     assert rows[-1][1].name == "DQ.FIND"
+
+
+@pytest.mark.timeout(180)
+def test_no_cost_grows_faster_than_the_page_says():
+    faster = [row for row in Costs(COSTS).rows() if not row[3]]
+    assert not faster
+
+
+def test_the_costs_of_each_size_on_the_page_are_measured():
+    page = (ROOT / "docs/commands.md").read_text().split("## Costs", 1)[1].split("\n## ", 1)[0]
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if line.startswith("| ")]
+    assert rows[1:] == list(dict.fromkeys(cost.chosen for cost in COSTS))
 
 
 def test_the_lateness_of_messages_is_measured():

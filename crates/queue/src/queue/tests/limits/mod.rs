@@ -12,7 +12,7 @@ use crate::named_limits::{LimitRule, MAX_BETWEEN};
 use crate::op::{AckSend, Done, DueTime, Fetch, NackKind, Op, Send};
 use crate::queue::rebuild::validate;
 use crate::settings::{Changes, OnDead, OnRetry, Rate, Settings};
-use crate::{Millis, Moment, Queue, Seq, MAX_EXACT};
+use crate::{Millis, Moment, Seq, MAX_EXACT};
 
 /// A rule with these windows.
 fn rule(concurrency: u64, rates: &[(u64, Millis)]) -> LimitRule {
