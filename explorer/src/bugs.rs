@@ -7,43 +7,49 @@ use std::time::Instant;
 
 use dq_queue::seeded::{self, Bug};
 
-/// The list in which each bug shows.
-const SHOWN: &[(Bug, &str)] = &[
-    (Bug::LetterUnowed, "rerun"),
-    (Bug::LetterKeepsHold, "dead letters"),
-    (Bug::LetterTakesRerun, "rerun"),
-    (Bug::LetterStaysNowhere, "dead letters"),
-    (Bug::DeathTakenBack, "parents"),
-    (Bug::CancelKeepsHold, "groups"),
-    (Bug::CancelKeepsBytes, "groups"),
-    (Bug::CancelKeepsPlace, "groups"),
-    (Bug::RedriveLeavesBatch, "slices"),
-    (Bug::RedriveUntoldToParent, "parents"),
-    (Bug::RedriveForgetsBytes, "timeouts"),
-    (Bug::RedriveKeepsHold, "timeouts"),
-    (Bug::RemovalUntold, "waiting clients"),
-    (Bug::TouchWakesLate, "leases"),
-    (Bug::GraceWakesLate, "leases"),
-    (Bug::RescheduleKeepsPlace, "waiting clients"),
-    (Bug::UpdateForgetsBytes, "records"),
-    (Bug::PauseKeepsPlace, "groups"),
-    (Bug::PauseWakesLate, "timeouts"),
-    (Bug::ResumeUnlogged, "timeouts"),
-    (Bug::GroupSetKeepsPlace, "rates"),
-    (Bug::AckKeepsBytes, "groups"),
-    (Bug::AckKeepsPlace, "groups"),
-    (Bug::NackKeepsPlace, "groups"),
-    (Bug::LimitStaysClosed, "limits"),
-    (Bug::LimitWakesLate, "limits"),
-    (Bug::FetchGivesPaused, "groups"),
-    (Bug::FetchDoesNotEnd, "limits"),
-    (Bug::PrunedHoldStays, "timeouts"),
-    (Bug::CopyRuns, "leases"),
-    (Bug::SnapshotForgetsPause, "groups"),
-    (Bug::SnapshotForgetsNote, "timeouts"),
-    (Bug::SnapshotForgetsOldEnd, "leases"),
-    (Bug::SnapshotForgetsDedup, "records"),
-    (Bug::LogForgetsSpare, "clocks"),
+/// The list in which each bug shows, and whether the project had this bug once.
+const SHOWN: &[(Bug, &str, bool)] = &[
+    (Bug::LetterUnowed, "rerun", false),
+    (Bug::LetterKeepsHold, "dead letters", false),
+    (Bug::LetterTakesRerun, "rerun", false),
+    (Bug::LetterStaysNowhere, "dead letters", false),
+    (Bug::DeathTakenBack, "parents", true),
+    (Bug::CancelKeepsHold, "groups", false),
+    (Bug::CancelKeepsBytes, "groups", false),
+    (Bug::CancelKeepsPlace, "groups", false),
+    (Bug::RedriveLeavesBatch, "slices", false),
+    (Bug::RedriveUntoldToParent, "parents", false),
+    (Bug::RedriveForgetsBytes, "timeouts", false),
+    (Bug::RedriveKeepsHold, "timeouts", false),
+    (Bug::RemovalUntold, "waiting clients", false),
+    (Bug::TouchWakesLate, "leases", false),
+    (Bug::GraceWakesLate, "leases", false),
+    (Bug::RescheduleKeepsPlace, "waiting clients", false),
+    (Bug::UpdateForgetsBytes, "records", false),
+    (Bug::PauseKeepsPlace, "groups", false),
+    (Bug::PauseWakesLate, "timeouts", false),
+    (Bug::ResumeUnlogged, "timeouts", false),
+    (Bug::GroupSetKeepsPlace, "rates", false),
+    (Bug::AckKeepsBytes, "groups", false),
+    (Bug::AckKeepsPlace, "groups", false),
+    (Bug::NackKeepsPlace, "groups", false),
+    (Bug::LimitStaysClosed, "limits", false),
+    (Bug::LimitWakesLate, "limits", false),
+    (Bug::FetchGivesPaused, "groups", false),
+    (Bug::FetchDoesNotEnd, "limits", false),
+    (Bug::PrunedHoldStays, "timeouts", false),
+    (Bug::CopyRuns, "leases", false),
+    (Bug::SnapshotForgetsPause, "groups", false),
+    (Bug::SnapshotForgetsNote, "timeouts", false),
+    (Bug::SnapshotForgetsOldEnd, "leases", false),
+    (Bug::SnapshotForgetsDedup, "records", false),
+    (Bug::LogForgetsSpare, "clocks", false),
+    (Bug::LetterRedriven, "rerun", true),
+    (Bug::LetterReplaced, "dead letters", true),
+    (Bug::LetterKeepsId, "rerun", true),
+    (Bug::LimitByBacklog, "limited groups", true),
+    (Bug::PurgeKeepsUsage, "fair", true),
+    (Bug::EmptyBatchesStay, "batches", true),
 ];
 
 /// Selects the bug with this name.
@@ -67,7 +73,7 @@ pub fn find_all() -> Result<bool, String> {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                while let Some((bug, list)) = SHOWN.get(next.fetch_add(1, Relaxed)) {
+                while let Some((bug, list, had)) = SHOWN.get(next.fetch_add(1, Relaxed)) {
                     let began = Instant::now();
                     let name = format!("{bug:?}");
                     let args = [
@@ -86,10 +92,11 @@ pub fn find_all() -> Result<bool, String> {
                     let told = ran.map(|ran| String::from_utf8_lossy(&ran.stdout).into_owned());
                     let told = told.unwrap_or_default();
                     let took = began.elapsed().as_secs_f64();
+                    let had = if *had { "had" } else { "" };
                     match fault_in(&told) {
-                        Some(fault) => println!("{name} | {list} | {fault} | {took:.1}"),
+                        Some(fault) => println!("{name} | {had} | {list} | {fault} | {took:.1}"),
                         None => {
-                            println!("{name} | {list} | not found | {took:.1}");
+                            println!("{name} | {had} | {list} | not found | {took:.1}");
                             if let Ok(mut missed) = missed.lock() {
                                 missed.push(name);
                             }

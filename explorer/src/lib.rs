@@ -9,6 +9,7 @@
 pub mod bugs;
 pub mod check;
 pub mod lists;
+pub mod pairs;
 pub mod paste;
 pub mod path;
 pub mod run;

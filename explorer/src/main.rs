@@ -23,5 +23,10 @@ fn run() -> Result<bool, String> {
     if std::env::args().nth(1).as_deref() == Some("bugs") {
         return dq_explorer::bugs::find_all();
     }
+    if std::env::args().nth(1).as_deref() == Some("pairs") {
+        let (table, is_complete) = dq_explorer::pairs::table();
+        println!("{table}");
+        return Ok(is_complete);
+    }
     dq_explorer::run::run(std::env::args().skip(1))
 }

@@ -50,7 +50,10 @@ pub struct Led {
 /// Does an action in a world, and checks the step. `None` if it cannot be done there.
 pub fn step(list: &List, world: &World, action: &str) -> Option<Led> {
     let done = guarded(|| {
-        let mut after = world.clone();
+        let mut after = match world.replicated() {
+            Ok(after) => after,
+            Err(why) => return Some((world.clone(), vec![Fault::new("load", why)])),
+        };
         let step = after.act(action)?;
         let faults = check::step::check(list, world, action, &after, &step);
         Some((after, faults))

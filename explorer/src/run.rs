@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::lists::{self, List};
+use crate::pairs;
 use crate::paste;
 use crate::search::{search, Bounds, Outcome, Progress};
 use crate::store::Store;
@@ -15,7 +16,7 @@ const LONGEST_STEP: u64 = 20;
 /// The time between two lines of progress.
 const LINE: Duration = Duration::from_secs(30);
 
-/// What a run was asked for.
+/// The options of a run.
 #[derive(Debug)]
 struct Options {
     lists: Vec<&'static List>,
@@ -56,6 +57,7 @@ impl Options {
                 "--patience" => options.patience = Duration::from_secs(number(value()?)?),
                 #[cfg(feature = "bugs")]
                 "--bug" => crate::bugs::select(&value()?)?,
+                "--pairs" => options.lists.extend(pairs::lists()),
                 "--first" => options.until_found = true,
                 name => {
                     let list = lists::find(name).ok_or(format!("there is no list {name}"))?;
@@ -64,7 +66,7 @@ impl Options {
             }
         }
         if options.lists.is_empty() {
-            options.lists = lists::all().collect();
+            options.lists = lists::all().chain(pairs::lists()).collect();
         }
         Ok(options)
     }
@@ -84,7 +86,7 @@ pub fn run(args: impl Iterator<Item = String>) -> Result<bool, String> {
     let next = AtomicUsize::new(0);
     let left = AtomicUsize::new(options.threads);
     let works: Vec<Progress> = options.lists.iter().map(|_| Progress::default()).collect();
-    let (is_clean, total) = (Mutex::new(true), Mutex::new((0, 0)));
+    let totals = Mutex::new(Totals::default());
     let began = Instant::now();
     println!(
         "{:<22} {:>7} {:>10} {:>6} {:>9} {:>8}",
@@ -101,11 +103,12 @@ pub fn run(args: impl Iterator<Item = String>) -> Result<bool, String> {
                     };
                     let began = Instant::now();
                     let found = explore(list, &options, work);
-                    let states = work.states.load(Relaxed);
-                    report(list, work, &found, began.elapsed());
-                    if let (Ok(mut clean), Ok(mut total)) = (is_clean.lock(), total.lock()) {
-                        *clean &= found.found.is_empty();
-                        *total = (total.0 + states, total.1 + work.steps.load(Relaxed));
+                    let took = began.elapsed();
+                    if !list.is_pair || !found.found.is_empty() {
+                        report(list, work, &found, took);
+                    }
+                    if let Ok(mut totals) = totals.lock() {
+                        totals.add(list, work, &found, took);
                     }
                 }
                 left.fetch_sub(1, Relaxed);
@@ -113,10 +116,56 @@ pub fn run(args: impl Iterator<Item = String>) -> Result<bool, String> {
         }
         watch(&options, &works, &left);
     });
-    let (states, steps) = total.into_inner().unwrap_or_default();
+    let totals = totals.into_inner().unwrap_or_default();
+    println!("{}", totals.pairs_row());
     let took = began.elapsed().as_secs_f64();
+    let (table, is_complete) = pairs::table();
+    if !is_complete {
+        println!("{table}");
+    }
+    let (states, steps) = (totals.states, totals.steps);
     println!("exploring: {states} states, {steps} steps, {took:.1} s");
-    Ok(is_clean.into_inner().unwrap_or_default())
+    Ok(totals.faults == 0 && is_complete)
+}
+
+/// The sums over all lists.
+#[derive(Debug, Default)]
+struct Totals {
+    states: u64,
+    steps: u64,
+    faults: usize,
+    /// The number of worlds of pairs, their states and steps, and how long they took.
+    pairs: (u64, u64, u64, Duration),
+}
+
+impl Totals {
+    fn add(&mut self, list: &List, work: &Progress, outcome: &Outcome, took: Duration) {
+        let states = work.states.load(Relaxed);
+        let steps = work.steps.load(Relaxed);
+        self.states += states;
+        self.steps += steps;
+        self.faults += outcome.found.len();
+        if list.is_pair {
+            let (worlds, of_states, of_steps, of_time) = self.pairs;
+            self.pairs = (
+                worlds + 1,
+                of_states + states,
+                of_steps + steps,
+                of_time + took,
+            );
+        }
+    }
+
+    /// The row of the report about all pairs of options.
+    fn pairs_row(&self) -> String {
+        let (worlds, states, steps, took) = self.pairs;
+        format!(
+            "{:<22} {worlds:>7} {states:>10} {:>6} {steps:>9} {:>8.1}",
+            "pairs of options",
+            "",
+            took.as_secs_f64()
+        )
+    }
 }
 
 fn explore(list: &'static List, options: &Options, work: &Progress) -> Outcome {
@@ -194,7 +243,8 @@ fn watch(options: &Options, works: &[Progress], left: &AtomicUsize) {
             lines = Instant::now();
             let states: u64 = works.iter().map(|work| work.states.load(Relaxed)).sum();
             let depths = works.iter().zip(&options.lists);
-            let depths = depths.filter(|(work, _)| work.states.load(Relaxed) > 0);
+            let depths =
+                depths.filter(|(work, _)| work.path.lock().is_ok_and(|path| !path.is_empty()));
             let depths =
                 depths.map(|(work, list)| format!("{} {}", list.name, work.depth.load(Relaxed)));
             eprintln!(

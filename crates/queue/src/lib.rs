@@ -72,10 +72,7 @@ pub mod op;
 pub mod queue;
 pub mod quote;
 pub mod schedule;
-#[cfg(feature = "bugs")]
 pub mod seeded;
-#[cfg(not(feature = "bugs"))]
-mod seeded;
 pub mod settings;
 pub mod stats;
 pub mod sums;

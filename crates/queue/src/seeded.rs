@@ -5,14 +5,26 @@
 #[cfg(feature = "bugs")]
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// A bug.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bug {
+macro_rules! bugs {
+    ($($(#[$text:meta])* $bug:ident,)*) => {
+        /// A bug.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Bug {
+            $($(#[$text])* $bug,)*
+        }
+
+        /// All bugs.
+        #[cfg(feature = "bugs")]
+        pub const ALL: &[Bug] = &[$(Bug::$bug,)*];
+    };
+}
+
+bugs! {
     /// A dead message on its way to another queue is owed to none.
     LetterUnowed,
     /// A dead message that has gone to another queue goes on to hold its group.
     LetterKeepsHold,
-    /// What waits for the end of a run is not sent where the message goes to another queue.
+    /// A RERUN is not sent where the message that ran goes to another queue.
     LetterTakesRerun,
     /// A dead message that could not leave is no record.
     LetterStaysNowhere,
@@ -32,7 +44,7 @@ pub enum Bug {
     RedriveForgetsBytes,
     /// A redriven message goes on to hold its group.
     RedriveKeepsHold,
-    /// Whoever waits for a message is not told that it was removed.
+    /// WAIT does not end when the message is removed.
     RemovalUntold,
     /// The timer does not come for a lease that TOUCH has shortened.
     TouchWakesLate,
@@ -78,47 +90,33 @@ pub enum Bug {
     SnapshotForgetsDedup,
     /// Replicas end leases that a standstill has spared.
     LogForgetsSpare,
+    /// A dead message that is on its way to another queue can be redriven, and goes nonetheless.
+    LetterRedriven,
+    /// A dead message that is on its way to another queue can be replaced, and is then in no queue.
+    LetterReplaced,
+    /// A dead message keeps its id on its way to another queue, so SEND says that the id is taken.
+    LetterKeepsId,
+    /// The limit for which a group waits depends on how its messages are kept.
+    LimitByBacklog,
+    /// PURGE leaves groups an empty usage, which a loaded queue does not have.
+    PurgeKeepsUsage,
+    /// An empty set of batches stays when the last message has gone to another queue.
+    EmptyBatchesStay,
+    /// A group joins behind a signal as if its time had come.
+    SignalJoinsEarly,
+    /// A group loses its turn when a message expires at its due time.
+    ExpiryMovesGroup,
+    /// The oldest due message may be one whose time is still to come.
+    AgeOfFuture,
+    /// A cancelled message that was dead tells why it died.
+    CancelledHasReason,
+    /// ACKSEND counts room for a message that is dead at once.
+    AckSendCountsDead,
+    /// The TTL of a redriven message counts from its first due time.
+    RedriveKeepsTtl,
+    /// A RERUN that the time sends joins the line as if a command had sent it.
+    RerunJoinsByCommand,
 }
-
-/// All bugs.
-#[cfg(feature = "bugs")]
-pub const ALL: &[Bug] = &[
-    Bug::LetterUnowed,
-    Bug::LetterKeepsHold,
-    Bug::LetterTakesRerun,
-    Bug::LetterStaysNowhere,
-    Bug::DeathTakenBack,
-    Bug::CancelKeepsHold,
-    Bug::CancelKeepsBytes,
-    Bug::CancelKeepsPlace,
-    Bug::RedriveLeavesBatch,
-    Bug::RedriveUntoldToParent,
-    Bug::RedriveForgetsBytes,
-    Bug::RedriveKeepsHold,
-    Bug::RemovalUntold,
-    Bug::TouchWakesLate,
-    Bug::GraceWakesLate,
-    Bug::RescheduleKeepsPlace,
-    Bug::UpdateForgetsBytes,
-    Bug::PauseKeepsPlace,
-    Bug::PauseWakesLate,
-    Bug::ResumeUnlogged,
-    Bug::GroupSetKeepsPlace,
-    Bug::AckKeepsBytes,
-    Bug::AckKeepsPlace,
-    Bug::NackKeepsPlace,
-    Bug::LimitStaysClosed,
-    Bug::LimitWakesLate,
-    Bug::FetchGivesPaused,
-    Bug::FetchDoesNotEnd,
-    Bug::PrunedHoldStays,
-    Bug::CopyRuns,
-    Bug::SnapshotForgetsPause,
-    Bug::SnapshotForgetsNote,
-    Bug::SnapshotForgetsOldEnd,
-    Bug::SnapshotForgetsDedup,
-    Bug::LogForgetsSpare,
-];
 
 /// The number of the selected bug and 1; 0 if none is.
 #[cfg(feature = "bugs")]
@@ -142,4 +140,11 @@ pub(crate) fn seeded(bug: Bug) -> bool {
 #[inline(always)]
 pub(crate) const fn seeded(_: Bug) -> bool {
     false
+}
+
+/// Whether a command may come between the end of a message and what it owes to other queues.
+#[inline(always)]
+pub fn settles_late() -> bool {
+    let bugs = [Bug::LetterRedriven, Bug::LetterReplaced, Bug::LetterKeepsId];
+    bugs.into_iter().any(seeded)
 }

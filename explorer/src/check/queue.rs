@@ -10,27 +10,12 @@ use dq_queue::settings::Clock;
 use dq_queue::{Done, Error, Millis, Moment, Op, Queue};
 
 use super::Fault;
+use crate::world::{loaded, saved};
 
 /// Steps of time after which a queue must have come to rest, unless a schedule goes on.
 const MOST_TIMES: usize = 200;
 /// How often a FETCH may give nothing and change the line.
 const MOST_PASSED: usize = 20;
-
-/// A whole snapshot of a queue.
-pub fn saved(queue: &Queue) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    queue.save(&mut |block| bytes.extend_from_slice(block));
-    bytes
-}
-
-/// Loads a queue from its snapshot.
-///
-/// # Errors
-/// A sentence that says why the bytes are no snapshot.
-pub fn loaded(bytes: &[u8]) -> Result<Queue, String> {
-    let mut blocks = bytes.chunks(4096);
-    Queue::load(Queue::VERSION, &mut || blocks.next().map(<[u8]>::to_vec))
-}
 
 /// Checks one queue at a moment of the server.
 pub fn check(queue: &Queue, moment: Moment, past: Millis) -> Vec<Fault> {
@@ -274,5 +259,11 @@ fn time_ends(queue: &Queue, now: Millis, faults: &mut Vec<Fault>) {
             "validate",
             format!("when time has ended: {why}"),
         ));
+        return;
     }
+    let moment = Moment {
+        us: at * 1000,
+        ..queue.last_moment()
+    };
+    explains(&queue, at, moment, faults);
 }

@@ -28,10 +28,12 @@ pub struct List {
     pub past: u64,
     /// Whether a command that comes before the timer must do what it does behind it.
     pub is_confluent: bool,
+    /// Whether this is the world of a pair of options.
+    pub is_pair: bool,
 }
 
-/// What most lists have in common.
-const LIST: List = List {
+/// The properties that most lists have in common.
+pub const LIST: List = List {
     name: "",
     setup: &[],
     actions: &[],
@@ -39,9 +41,10 @@ const LIST: List = List {
     most_events: 512,
     past: 200,
     is_confluent: true,
+    is_pair: false,
 };
 
-/// All lists.
+/// All lists but those of pairs.
 pub fn all() -> impl Iterator<Item = &'static List> {
     let all = [dying::LISTS, flow::LISTS, order::LISTS, server::LISTS];
     all.into_iter().flatten()

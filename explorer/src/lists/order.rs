@@ -89,6 +89,31 @@ pub const LISTS: &[List] = &[
         ..LIST
     },
     List {
+        name: "limited groups",
+        setup: &[
+            "CREATE q RETRIES 1",
+            "LIMIT q l CONCURRENCY 1",
+            "LIMIT q m CONCURRENCY 1",
+            "SEND q v LIMITS 1 l",
+            "SEND q v LIMITS 1 m",
+            "FETCH q LEASE 8 COUNT 2",
+        ],
+        actions: &[
+            "SEND q v ID a GROUP g LIMITS 2 l m",
+            "SEND q v ID b GROUP g LIMITS 2 l m",
+            "SEND q v ID o GROUP g LIMITS 2 l m PRIORITY 1",
+            "SEND q v ID c GROUP f LIMITS 1 m",
+            "CANCEL q o",
+            "FETCH q LEASE 8",
+            "ACK q @1",
+            "ALTER q GROUPCONCURRENCY 2",
+            "CLOCK",
+            "TIMER q",
+        ],
+        depth: 4,
+        ..LIST
+    },
+    List {
         name: "breaker",
         setup: &["CREATE q RETRIES 1 BREAKER 1 PER 20 OPEN 6 MAX 12"],
         actions: &[
@@ -129,6 +154,7 @@ pub const LISTS: &[List] = &[
             "GROUPSET q g WEIGHT 2",
             "ALTER q FAIR COST",
             "ALTER q FAIR COUNT",
+            "PURGE q",
             "MS 2",
             "CLOCK",
             "TIMER q",

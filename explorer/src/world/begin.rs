@@ -4,6 +4,7 @@ use super::deliver::Outbox;
 use super::{Step, World};
 use dq_queue::op::Before;
 use dq_queue::queue::{Progress, MAX_LEAD};
+use dq_queue::seeded::settles_late;
 use dq_queue::settings::Clock;
 use dq_queue::{Moment, Op, Queue};
 
@@ -73,7 +74,7 @@ impl World {
             if place.queue.has_work(place.queue.now(begun.moment)) {
                 left -= begun.advance(&mut place.queue, left).steps;
             }
-            if !place.queue.owes() {
+            if !place.queue.owes() || settles_late() {
                 return begun;
             }
             let mut outbox = Outbox::default();

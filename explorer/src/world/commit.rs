@@ -9,7 +9,7 @@ use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::op::Sent;
 use dq_queue::queue::ends::Owed;
 use dq_queue::settings::{Changes, Clock, DefaultBackoff, Settings};
-use dq_queue::{Done, Error, Op};
+use dq_queue::{Done, Error, Op, Queue};
 
 /// The creation of a queue with these changes of the defaults.
 pub fn creation(changes: &Changes, clock: Clock) -> Creation {
@@ -72,7 +72,7 @@ impl World {
         queue.made_at(moment);
         let place = Place {
             queue,
-            replica: creation.queue(),
+            replica: self.replicates.then(|| creation.queue()),
             plans: Vec::new(),
             bound: Vec::new(),
         };
@@ -113,13 +113,12 @@ impl World {
         let Some(place) = self.places.get_mut(key) else {
             return written;
         };
-        if effects.changed {
-            if let Err(why) = repeat(place, entry) {
+        if let Some(replica) = place.replica.as_mut().filter(|_| effects.changed) {
+            if let Err(why) = repeat(replica, entry) {
                 step.faults.push(format!("the replica: {why}"));
             }
         }
         place.queue.free_garbage(usize::MAX);
-        place.replica.free_garbage(usize::MAX);
         self.receipt = self.receipt.max(place.queue.last_receipt() + 1);
         written
     }
@@ -136,16 +135,17 @@ fn keys_of(owed: Option<&Owed>) -> BTreeSet<Key> {
 }
 
 /// Writes a log entry, reads it, and repeats it on the replica.
-fn repeat(place: &mut Place, entry: &LogEntry<'_, '_>) -> Result<(), String> {
+fn repeat(replica: &mut Queue, entry: &LogEntry<'_, '_>) -> Result<(), String> {
     let mut bytes = Vec::new();
     entry.encode_into(&mut bytes);
     let read = LogEntry::decode(&bytes)?;
-    let done = read.replay(&mut place.replica);
+    let done = read.replay(replica);
     if read.created.is_some() {
-        place.replica.made_at(read.moment());
+        replica.made_at(read.moment());
     }
-    place.replica.forget_lead();
-    place.replica.take_effects();
+    replica.forget_lead();
+    replica.take_effects();
+    replica.free_garbage(usize::MAX);
     done.map(|_| ())
 }
 

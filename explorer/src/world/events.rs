@@ -58,6 +58,10 @@ impl World {
             let none = std::collections::BTreeMap::new();
             let known: &std::collections::BTreeMap<Key, &str> = self.told.get(key).unwrap_or(&none);
             let now = place.queue.time(self.moment());
+            // An expiry is told when the timer comes.
+            if place.queue.has_overdue_expiry(now) {
+                continue;
+            }
             let mut seen = std::collections::BTreeMap::new();
             for numbered in place.queue.parts().messages() {
                 let Some(view) = place.queue.view(numbered.seq, now) else {

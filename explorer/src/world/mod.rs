@@ -33,14 +33,30 @@ pub const START: Millis = 2_000_000_000_000;
 /// The salt of the ids that queues generate.
 const SALT: u64 = 7;
 
+/// A whole snapshot of a queue.
+pub fn saved(queue: &Queue) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    queue.save(&mut |block| bytes.extend_from_slice(block));
+    bytes
+}
+
+/// Loads a queue from its snapshot.
+///
+/// # Errors
+/// A sentence that says why the bytes are no snapshot.
+pub fn loaded(bytes: &[u8]) -> Result<Queue, String> {
+    let mut blocks = bytes.chunks(4096);
+    Queue::load(Queue::VERSION, &mut || blocks.next().map(<[u8]>::to_vec))
+}
+
 /// A queue in its key.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The queue of the primary.
     pub queue: Queue,
-    /// The same queue on a replica, which repeats log entries. A log that is replayed does the
-    /// same.
-    pub replica: Queue,
+    /// The same queue on a replica, which has loaded a snapshot and repeats log entries since. A log
+    /// that is replayed does the same. `None` where no step is checked.
+    pub replica: Option<Queue>,
     /// Bulk operations whose slices the timer runs.
     pub plans: Vec<Plan>,
     /// Leases that end when their connection closes, with the grace that they have then, in ms.
@@ -73,6 +89,8 @@ pub struct World {
     pub spares: bool,
     /// How many due events a command processes at most before its operation.
     pub most_events: u64,
+    /// Whether new queues get a replica.
+    replicates: bool,
     /// The states of messages as the events of each queue with EVENTS tell them.
     pub told: BTreeMap<Key, BTreeMap<Box<[u8]>, &'static str>>,
 }
@@ -89,8 +107,22 @@ impl World {
             watching: Vec::new(),
             spares: false,
             most_events,
+            replicates: false,
             told: BTreeMap::new(),
         }
+    }
+
+    /// The same world in which each queue has a replica, loaded from a snapshot just now.
+    ///
+    /// # Errors
+    /// A snapshot cannot be loaded.
+    pub fn replicated(&self) -> Result<World, String> {
+        let mut world = self.clone();
+        world.replicates = true;
+        for place in world.places.values_mut() {
+            place.replica = Some(loaded(&saved(&place.queue))?);
+        }
+        Ok(world)
     }
 
     /// The moment of the server.

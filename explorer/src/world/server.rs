@@ -1,6 +1,7 @@
 //! Commands of the server itself: COPY, RENAME and DEL of a key.
 
 use super::{Place, World};
+use dq_queue::Queue;
 
 impl World {
     /// COPY with REPLACE.
@@ -10,7 +11,7 @@ impl World {
         };
         let copy = Place {
             queue: place.queue.copy(),
-            replica: place.replica.copy(),
+            replica: place.replica.as_ref().map(Queue::copy),
             plans: Vec::new(),
             bound: Vec::new(),
         };
@@ -36,7 +37,7 @@ impl World {
         self.lose(key);
     }
 
-    /// Whoever waits for a message of a queue that is gone is told so.
+    /// Tells the clients that wait for messages of a queue that is gone.
     fn lose(&mut self, key: &[u8]) {
         self.watching.retain(|(of, _)| **of != *key);
         self.told.remove(key);

@@ -20,6 +20,7 @@ use crate::collections::table::Table;
 use crate::index::order_key::OrderKey;
 use crate::message::id::{hash_name, NameHasher};
 use crate::message::state::StoredState;
+use crate::seeded::{seeded, Bug};
 use crate::settings::Breaker;
 use crate::{GroupIx, Millis, NEVER};
 use breaker::Circuit;
@@ -302,7 +303,8 @@ impl Groups {
                 let usage = group.ext().usage.as_deref();
                 let usage = usage.map(|usage| usage.without_running());
                 // No usage is stored for a group without usage.
-                let usage = usage.filter(|usage| *usage != Default::default());
+                let usage = usage
+                    .filter(|usage| *usage != Default::default() || seeded(Bug::PurgeKeepsUsage));
                 copy.ext_mut().usage = usage.map(Box::new);
             }
             kept.wake_at(ix, group.ext().paused_until);

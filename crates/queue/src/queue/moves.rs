@@ -12,6 +12,7 @@ use crate::index::waiting::PendingKey;
 use crate::message::state::StoredState;
 use crate::message::{Choices, Message};
 use crate::op::Happened;
+use crate::seeded::{seeded, Bug};
 use crate::transition::Kind;
 use crate::{ConsumerIx, GroupIx, Millis, Seq, MAX_EXACT};
 
@@ -163,7 +164,7 @@ impl Queue {
                 (is_behind && group.is_in_line(), group.counted)
             });
             let (changes_nothing, counted) = entered.unwrap_or_default();
-            is_behind = changes_nothing && self.limits.is_none();
+            is_behind = changes_nothing && (self.limits.is_none() || seeded(Bug::LimitByBacklog));
             if counted && keys.stored == StoredState::Due {
                 self.grouped_ready += 1;
                 self.effects.happened.add(Happened::READY);

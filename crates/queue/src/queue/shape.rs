@@ -9,6 +9,7 @@
 
 use super::Queue;
 use crate::collections::rate_window::RateWindow;
+use crate::groups::backlog::Backlog;
 use crate::groups::breaker::{Circuit, Phase};
 use crate::index::fair_line::Usage;
 use crate::message::left::Left;
@@ -388,7 +389,7 @@ impl Writer {
         self.debug(&others);
     }
 
-    /// What no snapshot has.
+    /// The notes that no snapshot has, and the form in which each group keeps its messages.
     fn notes(&mut self, queue: &Queue) {
         if let Some(unsettled) = &queue.unsettled {
             self.len(unsettled.leaving.len());
@@ -401,6 +402,14 @@ impl Writer {
             self.text(id);
         }
         self.plain(queue.ahead.is_some());
+        let groups = queue.groups.starting_at(0);
+        let with_many = groups.filter_map(|(_, group)| {
+            let group = group.filter(|group| matches!(group.backlog, Backlog::Any(_)))?;
+            Some((&group.name, group.is_hidden()))
+        });
+        let mut with_many: Vec<_> = with_many.collect();
+        with_many.sort_unstable();
+        self.debug(&with_many);
     }
 
     /// The words with times as seen from `now` and numbers by their order.

@@ -5,6 +5,7 @@ use crate::collections::ordered::OrderedSet;
 use crate::index::batches::Released;
 use crate::message::after::Counts;
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::{Millis, Seq, IS_SMALL};
 
 /// Maximum number of held messages that one operation or event releases. The timer
@@ -58,7 +59,9 @@ impl Queue {
     pub(in crate::queue) fn close_batches(&mut self) {
         if self.batches.is_some() {
             self.close_touched();
-            self.drop_batches_if_empty();
+            if !seeded(Bug::EmptyBatchesStay) {
+                self.drop_batches_if_empty();
+            }
         }
     }
 

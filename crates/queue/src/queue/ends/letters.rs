@@ -7,7 +7,7 @@ use crate::op::{Done, Send};
 use crate::queue::ends::Letters;
 use crate::queue::ops::id_use::IdUse;
 use crate::queue::Queue;
-use crate::seeded::{seeded, Bug};
+use crate::seeded::{seeded, settles_late, Bug};
 use crate::settings::OnDead;
 use crate::{GroupIx, Millis, Seq};
 
@@ -38,7 +38,12 @@ impl Queue {
                 message.change_left(|more| more.signal = None);
             }
         });
-        self.ids.remove(&self.store, seq);
+        if seeded(Bug::LetterRedriven) || seeded(Bug::LetterReplaced) {
+            self.leave_record_of(seq, StoredState::Dead, now);
+        }
+        if !seeded(Bug::LetterReplaced) && !seeded(Bug::LetterKeepsId) {
+            self.ids.remove(&self.store, seq);
+        }
         let has_ties = self.has_ties(seq);
         let unsettled = self.unsettled_mut();
         if !seeded(Bug::LetterUnowed) {
@@ -174,6 +179,9 @@ impl Queue {
         }
         if !seeded(Bug::LetterKeepsHold) {
             self.unhold(seq, group);
+        }
+        if settles_late() && self.is_at(seq, StoredState::Dead) {
+            self.leave_record(seq);
         }
         self.forget(seq);
         self.refresh(group, now, self.join(now));

@@ -23,6 +23,7 @@ use crate::message::kin::News;
 use crate::message::state::{Reason, StoredState};
 use crate::op::Happened;
 use crate::queue::Queue;
+use crate::seeded::settles_late;
 use crate::settings::{Clock, OnDead};
 use crate::{Millis, Seq, IS_SMALL};
 
@@ -78,7 +79,7 @@ impl Queue {
     #[inline]
     pub(in crate::queue) fn must_settle(&self) -> bool {
         let unsettled = self.unsettled.as_ref();
-        unsettled.is_some_and(|all| all.is_urgent || all.leaving.len() >= MANY)
+        unsettled.is_some_and(|all| all.is_urgent || all.leaving.len() >= MANY) && !settles_late()
     }
 
     /// Whether a slice should end because it has much for other keys.

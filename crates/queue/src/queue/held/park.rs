@@ -14,6 +14,7 @@ use crate::message::left::Signal;
 use crate::message::Message;
 use crate::op::Done;
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::{Millis, Receipt, Seq, NEVER};
 
 impl Queue {
@@ -84,7 +85,11 @@ impl Queue {
         self.changed();
         if is_parked {
             self.leave_park(seq);
-            self.let_go(seq, self.join(now));
+            let join = match seeded(Bug::SignalJoinsEarly) {
+                true => Join::by_time(now),
+                false => self.join(now),
+            };
+            self.let_go(seq, join);
         }
         true
     }

@@ -13,6 +13,7 @@ use crate::message::state::{Reason, State, StoredState};
 use crate::message::{Choices, Message};
 use crate::op::Delivered;
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::settings::OnRetry;
 use crate::stats::{Lateness, Totals};
 use crate::{Millis, Seq, NEVER};
@@ -85,7 +86,7 @@ impl View<'_> {
     /// The reason of its death, if it is dead. A message that was cancelled or redriven
     /// after its death keeps the old reason in its notes, which does not count here.
     pub fn reason(&self) -> Option<Reason> {
-        if self.state != State::Dead {
+        if self.state != State::Dead && !seeded(Bug::CancelledHasReason) {
             return None;
         }
         let overdue = self.expired_at.map(|_| Reason::Expired);
@@ -218,7 +219,10 @@ impl Queue {
     pub fn oldest_due_age(&self, now: Millis) -> Option<Millis> {
         let due = self.waiting.earliest_due(now);
         // After a clock was set back, the first due time of a retry may be still to come.
-        let first = self.first_dues.earliest().filter(|at| *at <= now);
+        let first = self
+            .first_dues
+            .earliest()
+            .filter(|at| *at <= now || seeded(Bug::AgeOfFuture));
         let oldest = match (due, first) {
             (Some(a), Some(b)) => a.min(b),
             (a, b) => a.or(b)?,

@@ -65,7 +65,9 @@ impl Queue {
             ext.failures = 0;
             ext.timeouts = 0;
             ext.due_at = due;
-            ext.ttl_base = due;
+            if !seeded(Bug::RedriveKeepsTtl) {
+                ext.ttl_base = due;
+            }
             ext.ended_at = NEVER;
             if let Some(choices) = ext.choices.as_mut() {
                 choices.change_rare(|rare| rare.expire_at = None);

@@ -5,6 +5,7 @@ use crate::index::ready_line::Join;
 use crate::message::state::{Reason, StoredState};
 use crate::queue::stuck::Last;
 use crate::queue::Queue;
+use crate::seeded::{seeded, Bug};
 use crate::{GroupIx, Millis};
 
 impl Queue {
@@ -104,7 +105,10 @@ impl Queue {
         }
         // Messages that waited for the end of a run join the ready line as by time, like those of a
         // schedule.
-        let ticket = std::mem::take(&mut self.ticket);
+        let ticket = match seeded(Bug::RerunJoinsByCommand) {
+            true => self.ticket,
+            false => std::mem::take(&mut self.ticket),
+        };
         let expired = self.totals.expired;
         let released = self.settle(at);
         progress.ticked.expired += self.totals.expired - expired;
@@ -126,6 +130,7 @@ impl Queue {
             self.die(seq, Reason::Expired, at);
             match by {
                 Some(join) => self.refresh(group, at, join),
+                None if seeded(Bug::ExpiryMovesGroup) => self.refresh(group, at, Join::by_time(at)),
                 None => self.refresh_at_expiry(group, at),
             }
         }
