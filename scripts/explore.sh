@@ -14,7 +14,7 @@ if [ -n "${EXPLORE_BUGS:-}" ]; then
 fi
 cargo build --package dq-explorer --profile checked --quiet "${CARGO_FLAGS_LIST[@]}"
 if [ $# -eq 0 ]; then
-    set -- --depth 99 --states "${EXPLORE_STATES:-1500000}" --seconds "${EXPLORE_SECONDS:-7200}" \
+    set -- --depth 99 --states "${EXPLORE_STATES:-1500000}" --seconds "${EXPLORE_SECONDS:-3000}" \
         --keep "$TARGET/explored"
 fi
 exec "$TARGET/checked/explore" "$@"

@@ -15,4 +15,5 @@ pub mod path;
 pub mod run;
 pub mod search;
 pub mod store;
+pub mod walk;
 pub mod world;

@@ -38,7 +38,7 @@ pub fn digest(list: &List, world: &World) -> u64 {
         })
 }
 
-/// What an action has led to.
+/// The outcome of an action.
 #[derive(Debug)]
 pub struct Led {
     /// The world behind it, unless the queue panicked.
@@ -80,28 +80,11 @@ pub fn check_state(list: &List, world: &World) -> Vec<Fault> {
 /// Runs code of the queue, which may panic where an assertion does not hold.
 ///
 /// # Errors
-/// What the panic says.
+/// The text of the panic.
 fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
             .unwrap_or_default()
     })
-}
-
-/// The faults of a whole path, step by step: those of the first step that has any.
-pub fn faults_of(list: &List, actions: &[String]) -> Option<(usize, Vec<Fault>)> {
-    let mut world = first(list);
-    for (at, action) in actions.iter().enumerate() {
-        let led = step(list, &world, action)?;
-        let mut faults = led.faults;
-        if let Some(after) = led.world {
-            faults.extend(check_state(list, &after));
-            world = after;
-        }
-        if !faults.is_empty() {
-            return Some((at, faults));
-        }
-    }
-    None
 }

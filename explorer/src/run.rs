@@ -169,8 +169,12 @@ impl Totals {
 }
 
 fn explore(list: &'static List, options: &Options, work: &Progress) -> Outcome {
+    let depth = options.depth.unwrap_or(list.depth);
     let bounds = Bounds {
-        depth: options.depth.unwrap_or(list.depth),
+        depth: match list.is_pair {
+            true => depth.min(list.depth + 2),
+            false => depth,
+        },
         states: options.states,
         time: Duration::from_secs(options.seconds),
         until_found: options.until_found,
@@ -178,6 +182,7 @@ fn explore(list: &'static List, options: &Options, work: &Progress) -> Outcome {
     let file = options
         .keep
         .as_ref()
+        .filter(|_| !list.is_pair)
         .map(|folder| folder.join(list.name.replace(' ', "-")));
     let of = format!("{} {:?} {:?}", list.name, list.setup, list.actions);
     let kept = file.as_ref().and_then(|file| Store::load(file, &of).ok());
@@ -213,7 +218,7 @@ fn report(list: &List, work: &Progress, outcome: &Outcome, took: Duration) {
 
 /// Looks after the threads: prints how far they are, and ends the run if a step does not end.
 fn watch(options: &Options, works: &[Progress], left: &AtomicUsize) {
-    let mut lines = Instant::now();
+    let (began, mut lines) = (Instant::now(), Instant::now());
     let mut seen: Vec<(u64, Instant)> = works.iter().map(|_| (0, Instant::now())).collect();
     while left.load(Relaxed) > 0 {
         std::thread::sleep(Duration::from_millis(20));
@@ -247,8 +252,9 @@ fn watch(options: &Options, works: &[Progress], left: &AtomicUsize) {
                 depths.filter(|(work, _)| work.path.lock().is_ok_and(|path| !path.is_empty()));
             let depths =
                 depths.map(|(work, list)| format!("{} {}", list.name, work.depth.load(Relaxed)));
+            let rate = states / began.elapsed().as_secs().max(1);
             eprintln!(
-                "{states} states; depths: {}",
+                "{states} states, {rate} a second; depths: {}",
                 depths.collect::<Vec<_>>().join(", ")
             );
         }

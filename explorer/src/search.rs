@@ -33,7 +33,7 @@ pub struct Found {
     pub actions: Vec<&'static str>,
 }
 
-/// What a search has come to so far. Another thread may look at it.
+/// The progress of a search. Another thread may look at it.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// States that were reached.
@@ -158,7 +158,7 @@ fn expand(
                     action: number as u8,
                     depth: actions.len() as u8 + 1,
                 };
-                // What lies behind a broken state would only say the same again.
+                // States behind a broken one would only say the same again.
                 if faults.is_empty() {
                     store.add(digest, reached);
                 }

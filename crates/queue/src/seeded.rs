@@ -104,10 +104,6 @@ bugs! {
     EmptyBatchesStay,
     /// A group joins behind a signal as if its time had come.
     SignalJoinsEarly,
-    /// A group loses its turn when a message expires at its due time.
-    ExpiryMovesGroup,
-    /// The oldest due message may be one whose time is still to come.
-    AgeOfFuture,
     /// A cancelled message that was dead tells why it died.
     CancelledHasReason,
     /// ACKSEND counts room for a message that is dead at once.

@@ -1,4 +1,4 @@
-//! What must hold in each state and for each step.
+//! The rules for each state and for each step.
 
 pub mod queue;
 pub mod state;
@@ -9,7 +9,7 @@ pub mod step;
 pub struct Fault {
     /// The rule. Faults of one rule are reported once.
     pub rule: &'static str,
-    /// What is wrong, for a reader.
+    /// A sentence that says what is wrong.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! What must hold for one queue, whatever else there is.
+//! The rules for one queue, whatever else there is.
 
 use dq_queue::dead_letters::Moved;
 use dq_queue::message::state::State;
@@ -23,7 +23,7 @@ pub fn check(queue: &Queue, moment: Moment, past: Millis) -> Vec<Fault> {
     let now = queue.time(moment);
     if let Err(why) = validate(queue) {
         faults.push(Fault::new("validate", why));
-        // What stands on broken indexes would say the same again, or not end.
+        // Checks that stand on broken indexes would say the same again, or not end.
         return faults;
     }
     if queue.owes() {
@@ -122,7 +122,7 @@ fn snapshot(queue: &Queue, moment: Moment, past: Millis, faults: &mut Vec<Fault>
     }
 }
 
-/// What FETCH gives until nothing is left, at most as often as there are messages.
+/// The messages that FETCH gives until nothing is left, at most as often as there are messages.
 fn drained(queue: &mut Queue, now: Millis, moment: Moment) -> Vec<String> {
     catch_up(queue, now);
     let most = queue.live() + 2;
@@ -175,7 +175,7 @@ fn next(queue: &mut Queue, now: Millis, moment: Moment) -> Option<Result<(), Str
     Some(Err("FETCH passes over groups and does not end".to_owned()))
 }
 
-/// What EXPLAIN says of each message agrees with what FETCH would do.
+/// EXPLAIN says of each message what FETCH would do.
 fn explains(queue: &Queue, now: Millis, moment: Moment, faults: &mut Vec<Fault>) {
     // A group that comes to wait for another limit may get in the way of the one that was next.
     let mut fetched = queue.clone();

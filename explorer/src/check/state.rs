@@ -1,4 +1,4 @@
-//! What must hold in each state of the world.
+//! The rules for each state of the world.
 
 use super::{queue, Fault};
 use crate::world::World;
@@ -15,6 +15,9 @@ pub fn check(world: &World, past: u64) -> Vec<Fault> {
     parents(world, &mut faults);
     if let Err(why) = world.check_told() {
         faults.push(Fault::new("events", why));
+    }
+    if let Err(why) = world.check_models() {
+        faults.push(Fault::new("model", why));
     }
     for (key, id) in &world.watching {
         let queue = world.queue(key);

@@ -1,4 +1,4 @@
-//! What must hold for each step from one state to another.
+//! The rules for each step from one state to another.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,7 @@ pub fn check(list: &List, before: &World, action: &str, after: &World, step: &St
         let rule = match text.split(' ').next() {
             Some("events:") => "events",
             Some("reach:") => "reach",
+            Some("model:") => "model",
             Some("the") => "replica",
             _ => "letters",
         };

@@ -131,7 +131,7 @@ pub const LISTS: &[List] = &[
             "FETCH q LEASE 8",
             "ACKSEND q @1 NEXT r v ID b",
             "ACKSEND q @1 NEXT q v ID a",
-            "ACKSEND q @1 NEXT r v ID c GROUP g NEXT r v ID e NEXT q v ID c",
+            "ACKSEND q @1 NEXT r v ID c GROUP g NEXT r v EXPIREAT +0 NEXT r v ID e NEXT q v ID c",
             "ACKSEND q @1 NEXT d v ID a",
             "ACKSEND q @1 NEXT r w ID b REPLACE SIGNAL r b s",
             "ACKSEND q @0 NEXT r v",

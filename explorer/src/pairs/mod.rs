@@ -180,7 +180,7 @@ fn walked(list: &List) -> BTreeSet<Pair> {
                 .filter(|name| text.split(' ').any(|word| word == *name))
                 .collect()
         };
-        texts.map(|text| named(text)).collect::<Vec<_>>()
+        texts.map(named).collect::<Vec<_>>()
     };
     let of_messages = of(OF_MESSAGES, &["SEND"]);
     let of_queues = of(OF_QUEUES, &["CREATE", "ALTER"]).concat();

@@ -63,10 +63,16 @@ impl World {
         }
         let begun = self.begin(&part.key, step);
         part.begun = Some(begun);
-        let queue = self.queue(&part.key);
-        queue.map_or(Ok(false), |queue| {
-            queue.can_ack_send(&part.op, begun.moment)
-        })
+        let Some(place) = self.places.get_mut(&part.key) else {
+            return Ok(false);
+        };
+        let lets = place.queue.can_ack_send(&part.op, begun.moment);
+        let expected = place.model_lets(&part.op, begun.moment);
+        if let Some(expected) = expected.filter(|expected| *expected != lets) {
+            let text = format!("model: ACKSEND can be done: {lets:?} in place of {expected:?}");
+            step.faults.push(text);
+        }
+        lets
     }
 
     fn commit_part(&mut self, part: &Part<'_>, outbox: &mut Outbox, step: &mut Step) -> bool {

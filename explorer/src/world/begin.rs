@@ -53,12 +53,14 @@ impl World {
             begun.before.cut = lead;
             queue.prepare(&begun.before, server);
         }
+        let cut = begun.before.cut;
         let now = queue.now(begun.moment);
         let to = now + SPARE_MS;
         if spares && queue.has_lease_before(now + 1) && queue.clock() == Clock::Server {
             queue.spare_leases(to);
             begun.before.spare = to;
         }
+        place.prepare_model(cut, begun.before.spare, now);
         begun
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::begin::Begun;
 use super::deliver::Outbox;
+use super::known::model_of;
 use super::{Key, Place, Step, World, SALT};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::op::Sent;
@@ -41,7 +42,9 @@ impl World {
             let keys = place.queue.keys_for(op, place.queue.time(begun.moment));
             keys.into_iter().map(Key::from).collect::<BTreeSet<_>>()
         });
+        let expected = place.expect(op, begun.moment);
         let done = place.queue.apply(op, begun.moment);
+        step.faults.extend(place.meet(expected, &done));
         let entry = replicated(op, done.as_ref().ok());
         let entry = LogEntry::of(begun.moment, begun.before, None, entry);
         let written = self.commit(key, &entry, outbox, step);
@@ -67,15 +70,19 @@ impl World {
         step: &mut Step,
     ) -> Result<Done, Error> {
         let moment = self.moment();
-        let mut queue = creation.queue();
-        let done = queue.apply(op, moment)?;
-        queue.made_at(moment);
-        let place = Place {
+        let queue = creation.queue();
+        let mut place = Place {
+            model: model_of(&queue, SALT, moment.ms()),
             queue,
             replica: self.replicates.then(|| creation.queue()),
             plans: Vec::new(),
             bound: Vec::new(),
         };
+        let expected = place.expect(op, moment);
+        let done = place.queue.apply(op, moment);
+        step.faults.extend(place.meet(expected, &done));
+        let done = done?;
+        place.queue.made_at(moment);
         self.places.insert(key.into(), place);
         let entry = LogEntry::of(moment, 0, Some(creation), replicated(op, Some(&done)));
         self.commit(key, &entry, outbox, step);

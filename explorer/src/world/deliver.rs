@@ -1,5 +1,5 @@
-//! What a change of one queue owes to others. The core settles it ([`dq_queue::keyspace`]); here is
-//! how it opens a queue of this world.
+//! The consequences that a change of one queue has for others. The core settles them
+//! ([`dq_queue::keyspace`]); this file opens the queues of this world for it.
 
 use super::begin::Begun;
 use super::commit::creation;
@@ -14,7 +14,7 @@ use dq_queue::{Done, Error, Moment, Op, Queue};
 /// The consequences of the changes of one queue.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// What the queue owes to other keys.
+    /// The debts of the queue to other keys.
     pub owed: Option<Owed>,
     /// The transitions of messages, for the queue's event stream.
     pub transitions: Vec<Transition>,

@@ -1,9 +1,11 @@
-//! What the event stream of a queue tells: whoever reads it must know which messages wait and
-//! which run.
+//! The events of a queue: a reader of its stream must know which messages wait and which run.
+
+use std::collections::BTreeMap;
 
 use super::{Key, Step, World};
 use dq_queue::message::state::State;
 use dq_queue::transition::{Kind, Transition};
+use dq_queue::{Millis, Queue};
 
 /// A message that waits, in any way.
 const WAITS: &str = "waits";
@@ -46,38 +48,48 @@ impl World {
         }
     }
 
-    /// Compares what the streams have told with the queues.
+    /// A queue has come to this key with all its messages, of which its stream tells nothing.
+    pub(super) fn knows_all(&mut self, key: &[u8]) {
+        if let Some(place) = self.places.get(key) {
+            let now = place.queue.time(self.moment());
+            self.told.insert(key.into(), states(&place.queue, now));
+        }
+    }
+
+    /// Compares the events of the streams with the queues.
     ///
     /// # Errors
     /// A sentence that names the first difference.
     pub fn check_told(&self) -> Result<(), String> {
+        let none = BTreeMap::new();
         for (key, place) in &self.places {
-            if place.queue.settings().events.is_none() {
-                continue;
-            }
-            let none = std::collections::BTreeMap::new();
-            let known: &std::collections::BTreeMap<Key, &str> = self.told.get(key).unwrap_or(&none);
             let now = place.queue.time(self.moment());
             // An expiry is told when the timer comes.
-            if place.queue.has_overdue_expiry(now) {
+            if place.queue.settings().events.is_none() || place.queue.has_overdue_expiry(now) {
                 continue;
             }
-            let mut seen = std::collections::BTreeMap::new();
-            for numbered in place.queue.parts().messages() {
-                let Some(view) = place.queue.view(numbered.seq, now) else {
-                    continue;
-                };
-                let id = place.queue.id_of(numbered.seq, numbered.message).to_box();
-                match view.state {
-                    State::Running => drop(seen.insert(id, RUNS)),
-                    State::Finished | State::Dead | State::Cancelled => {}
-                    _ => drop(seen.insert(id, WAITS)),
-                }
-            }
+            let (known, seen) = (
+                self.told.get(key).unwrap_or(&none),
+                states(&place.queue, now),
+            );
             if *known != seen {
                 return Err(format!("the stream has told {known:?}, and it is {seen:?}"));
             }
         }
         Ok(())
     }
+}
+
+/// The messages of a queue that wait or run, by id.
+fn states(queue: &Queue, now: Millis) -> BTreeMap<Key, &'static str> {
+    let messages = queue.parts();
+    let states = messages.messages().filter_map(|numbered| {
+        let state = match queue.view(numbered.seq, now)?.state {
+            State::Running => RUNS,
+            State::Finished | State::Dead | State::Cancelled => return None,
+            _ => WAITS,
+        };
+        Some((queue.id_of(numbered.seq, numbered.message).to_box(), state))
+    });
+    states.collect()
 }

@@ -13,6 +13,7 @@ mod command;
 mod commit;
 mod deliver;
 mod events;
+mod known;
 mod server;
 mod time;
 mod words;
@@ -20,6 +21,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use dq_queue::queue::bulk::Plan;
+use dq_queue::queue::model::Model;
 use dq_queue::{Millis, Moment, Queue, Receipt};
 
 pub use clients::Waiting;
@@ -57,6 +59,8 @@ pub struct Place {
     /// The same queue on a replica, which has loaded a snapshot and repeats log entries since. A log
     /// that is replayed does the same. `None` where no step is checked.
     pub replica: Option<Queue>,
+    /// Its slow model, as long as that knows all that is done.
+    pub model: Option<Model>,
     /// Bulk operations whose slices the timer runs.
     pub plans: Vec<Plan>,
     /// Leases that end when their connection closes, with the grace that they have then, in ms.

@@ -1,6 +1,7 @@
 //! Commands of the server itself: COPY, RENAME and DEL of a key.
 
 use super::{Place, World};
+use dq_queue::queue::model::Model;
 use dq_queue::Queue;
 
 impl World {
@@ -12,11 +13,13 @@ impl World {
         let copy = Place {
             queue: place.queue.copy(),
             replica: place.replica.as_ref().map(Queue::copy),
+            model: place.model.as_ref().map(Model::copy),
             plans: Vec::new(),
             bound: Vec::new(),
         };
         self.lose(to);
         self.places.insert(to.into(), copy);
+        self.knows_all(to);
     }
 
     /// RENAME.
@@ -28,6 +31,7 @@ impl World {
             self.watching.retain(|(key, _)| **key != *from);
             self.told.remove(from);
             self.places.insert(to.into(), place);
+            self.knows_all(to);
         }
     }
 

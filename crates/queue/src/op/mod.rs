@@ -47,13 +47,13 @@ pub struct Moment {
 
 impl Moment {
     /// The moment at which the queue clock shows `us` microseconds.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "model"))]
     pub fn at_us(us: u64) -> Moment {
         Moment { us, receipt: us }
     }
 
     /// The moment at which the queue clock shows `ms` milliseconds.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "model"))]
     pub fn at_ms(ms: Millis) -> Moment {
         Moment::at_us(ms.saturating_mul(1000))
     }

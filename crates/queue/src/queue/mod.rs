@@ -21,6 +21,9 @@ mod held;
 pub mod inspect;
 mod limits;
 mod lookup;
+#[cfg(any(test, feature = "model"))]
+#[allow(missing_docs)]
+pub mod model;
 mod moves;
 mod ops;
 mod reach;

@@ -228,7 +228,7 @@ impl Store {
     }
 
     /// The numbers of all messages, in order.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "model"))]
     pub fn seqs(&self) -> Vec<Seq> {
         self.iter().map(|(seq, _)| seq).collect()
     }

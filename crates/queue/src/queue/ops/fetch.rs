@@ -152,7 +152,10 @@ impl Queue {
             if let Some(group) = from_group {
                 self.give_of_group(group.group, round.fetch.per_group, round);
             }
-            if done == round.done() && idle.is_again((from_group, plain)) {
+            if done == round.done()
+                && idle.is_again((from_group, plain))
+                && !seeded(Bug::FetchDoesNotEnd)
+            {
                 self.note_stuck("a FETCH");
                 match from_group {
                     Some(group) => self.line_remove(&group),

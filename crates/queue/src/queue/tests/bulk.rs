@@ -1,10 +1,11 @@
 //! Random plans in which long purges and redrives are done in slices.
 
-use super::driver::{all_seen, Pair};
+use super::driver::Pair;
 use super::ops::Plan as RandomPlan;
 use crate::message::state::State;
 use crate::op::{Done, Op};
 use crate::queue::bulk::{Plan, Step};
+use crate::queue::model::seen::all_seen;
 use crate::queue::Queue;
 use crate::{Millis, Moment, Seq};
 

@@ -130,7 +130,6 @@ impl Queue {
             self.die(seq, Reason::Expired, at);
             match by {
                 Some(join) => self.refresh(group, at, join),
-                None if seeded(Bug::ExpiryMovesGroup) => self.refresh(group, at, Join::by_time(at)),
                 None => self.refresh_at_expiry(group, at),
             }
         }

@@ -1,8 +1,9 @@
 //! Runs of a plan: in one call, with events in slices, and with events that are processed late.
 
-use super::seen::assert_same;
-use super::{perform, told, Pair};
+use super::{perform, Pair};
 use crate::op::{Fetch, Moment, Op};
+use crate::queue::model::compare::told;
+use crate::queue::model::seen::assert_same;
 use crate::queue::rebuild::validate;
 use crate::queue::tests::ops::{NewMessage, Plan, RandomOp, Step};
 use crate::queue::Queue;

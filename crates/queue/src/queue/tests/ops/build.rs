@@ -6,7 +6,7 @@ use super::{Name, NewMessage, RandomOp, When, START};
 use crate::op::{
     AckSend, DueTime, Fetch, NewSchedule, Op, Receipts, Redrive, Removal, Send, Signal,
 };
-use crate::queue::tests::model::Model;
+use crate::queue::model::Model;
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Limits, Missed};
 use crate::{Receipt, Seq};

@@ -8,12 +8,16 @@
 pub mod batches;
 mod breaker;
 mod change;
+pub mod compare;
 mod give;
+mod groups;
+mod known;
 mod lead;
 mod line;
 mod list;
 mod park;
 mod rerun;
+pub mod seen;
 mod send;
 mod settle;
 mod time;

@@ -1,15 +1,15 @@
 //! Compares what GROUPS, INFO and EXPLAIN report of the queue with the model.
 
-use super::driver::Pair;
+use super::compare::Compared;
 use crate::message::state::State;
 use crate::queue::inspect::explain::Code;
 use crate::queue::inspect::view::WantedGroups;
 
-impl Pair {
+impl Compared<'_> {
     /// Compares the groups listed, and whether each message is the next to be
     /// delivered.
     pub(super) fn compare_groups(&self) {
-        let (queue, model, now) = (&self.queue, &self.model, self.now);
+        let (queue, model, now) = (self.queue, self.model, self.now);
         let (_, views) = queue.groups(0, 100, None, now);
         let mut seen: Vec<_> = views
             .iter()

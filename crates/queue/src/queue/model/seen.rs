@@ -6,8 +6,8 @@ use crate::message::score::Score;
 use crate::message::state::{Reason, State, StoredState};
 use crate::message::Message;
 use crate::queue::inspect::list::Listing;
-use crate::queue::tests::model::batches::{after_of, batch_of};
-use crate::queue::tests::model::{Model, Msg};
+use crate::queue::model::batches::{after_of, batch_of};
+use crate::queue::model::{Model, Msg};
 use crate::queue::Queue;
 use crate::{Millis, Receipt, Seq, NEVER};
 
