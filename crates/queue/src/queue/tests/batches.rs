@@ -21,35 +21,6 @@ fn batch_of(fixture: &mut Fixture, n: u64) -> Vec<Got> {
 }
 
 #[test]
-fn a_nack_returns_the_rest_of_its_batch_without_an_attempt() {
-    for kind in [NackKind::Backoff, NackKind::Silent, NackKind::Fatal] {
-        let mut b = Fixture::new(Settings::default());
-        let got = batch_of(&mut b, 4);
-        assert_eq!(b.nack(&[got[1].1], kind), Done::Count(1));
-        assert_eq!(b.state(got[0].0), Some(State::Running));
-        for later in &got[2..] {
-            let view = b.queue.view(later.0, b.now).unwrap();
-            assert_eq!((view.state, view.attempt()), (State::Blocked, 0));
-        }
-        assert_eq!(b.ack(&[got[2].1]), Done::Count(0));
-        assert_eq!(b.ack(&[got[0].1]), Done::Count(1));
-        let next = b.take(1);
-        let expected = if kind == NackKind::Fatal { 2 } else { 1 };
-        assert_eq!(next, [got[expected].0]);
-    }
-}
-
-#[test]
-fn all_receipts_named_in_one_nack_count_as_failed() {
-    let mut b = Fixture::new(Settings::default());
-    let got = batch_of(&mut b, 3);
-    let named = [got[2].1, got[0].1, got[0].1];
-    assert_eq!(b.nack(&named, NackKind::Backoff), Done::Count(2));
-    let failures = |seq| b.queue.message(seq).unwrap().failures();
-    assert_eq!([0, 1, 2].map(|n: usize| failures(got[n].0)), [1, 0, 1]);
-}
-
-#[test]
 fn acking_or_cancelling_one_of_a_batch_leaves_the_others_running() {
     let mut b = Fixture::new(Settings::default());
     let got = batch_of(&mut b, 3);
@@ -64,21 +35,6 @@ fn acking_or_cancelling_one_of_a_batch_leaves_the_others_running() {
     assert!(b.take(1).is_empty());
     b.ack(&[got[2].1]);
     assert_eq!(b.take(1), [next]);
-}
-
-#[test]
-fn a_lease_timeout_in_a_batch_counts_once_and_returns_the_batch() {
-    let settings = Settings {
-        lease: 10,
-        ..Settings::default()
-    };
-    let mut b = Fixture::new(settings);
-    let got = batch_of(&mut b, 3);
-    assert_eq!(b.wait(9).timeouts, 0);
-    assert_eq!(b.wait(1).timeouts, 1);
-    let timeouts = |n: usize| b.queue.view(got[n].0, b.now).unwrap().timeouts();
-    assert_eq!([0, 1, 2].map(timeouts), [1, 0, 0]);
-    assert_eq!(b.take(1), [got[0].0]);
 }
 
 #[test]

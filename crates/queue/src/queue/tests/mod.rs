@@ -8,7 +8,6 @@ mod children;
 mod closed;
 mod dead_letters;
 mod driver;
-mod errors;
 mod fair;
 mod find;
 mod fixture;

@@ -6,8 +6,8 @@ use super::named_batches::with;
 use crate::message::after::OnFail;
 use crate::message::score::Score;
 use crate::message::{Choices, RareChoices};
-use crate::op::{Done, Fetch, GroupChanges, NackKind, Op, Send};
-use crate::settings::{Changes, OnRetry, Rate, Settings};
+use crate::op::{Done, Fetch, GroupChanges, Op, Send};
+use crate::settings::{Changes, Rate, Settings};
 use crate::Moment;
 
 fn scored(group: &'static str, score: f64) -> Send<'static> {
@@ -80,46 +80,6 @@ fn a_group_gives_messages_by_score_one_at_a_time() {
     assert!(b.take(9).is_empty());
     b.ack(&[got[0].1]);
     assert_eq!(b.take(9), [second]);
-}
-
-#[test]
-fn a_failed_message_blocks_its_group_only_under_onretry_block() {
-    for (on_retry, waits) in [(OnRetry::Block, true), (OnRetry::Skip, false)] {
-        let settings = Settings {
-            on_retry,
-            ..Settings::default()
-        };
-        let mut b = Fixture::new(settings);
-        let failed = b.send(scored("g", 5.0));
-        let got = b.fetch(Fetch::one());
-        b.nack(&[got[0].1], NackKind::Delay(10));
-        let better = b.send(scored("g", 1.0));
-        if waits {
-            assert!(b.take(1).is_empty());
-            b.wait(10);
-            assert_eq!(b.take(1), [failed]);
-        } else {
-            assert_eq!(b.take(1), [better]);
-        }
-    }
-}
-
-#[test]
-fn a_group_gives_as_many_messages_in_a_turn_as_its_weight() {
-    let settings = Settings {
-        group_concurrency: 9,
-        ..Settings::default()
-    };
-    let mut b = Fixture::new(settings);
-    let weight = GroupChanges {
-        weight: Some(2),
-        ..GroupChanges::default()
-    };
-    group_set(&mut b, "a", weight);
-    let a = [b.to("a"), b.to("a"), b.to("a")];
-    let z = [b.to("z"), b.to("z")];
-    assert_eq!(b.take(1), [a[0]]);
-    assert_eq!(b.take(9), [a[1], z[0], a[2], z[1]]);
 }
 
 #[test]

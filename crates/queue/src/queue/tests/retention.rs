@@ -28,69 +28,6 @@ fn alter(fixture: &mut Fixture, changes: Changes) {
 }
 
 #[test]
-fn finished_and_cancelled_records_share_retain_and_retaincount() {
-    let settings = Settings {
-        retain: 100,
-        retain_count: 2,
-        ..Settings::default()
-    };
-    let mut b = Fixture::new(settings);
-    let first = finish(&mut b, new_message(None));
-    let second = finish(&mut b, new_message(None));
-    b.send(named("c"));
-    assert_eq!(b.cancel("c"), Some(State::Ready));
-    assert_eq!(b.state(first), None);
-    assert_eq!(b.state(second), Some(State::Finished));
-    assert_eq!(b.cancel("c"), Some(State::Cancelled));
-    assert_eq!(b.wait(99).pruned, 0);
-    assert_eq!(b.wait(1).pruned, 2);
-    assert_eq!(b.state(second), None);
-}
-
-#[test]
-fn dead_messages_are_kept_for_ever_by_default() {
-    let mut b = Fixture::new(Settings::default());
-    let old = kill(&mut b, new_message(None));
-    b.wait(1_000_000_000);
-    let young = kill(&mut b, new_message(None));
-    assert_eq!(b.state(old), Some(State::Dead));
-    alter(
-        &mut b,
-        Changes {
-            dead_count: Some(1),
-            ..Changes::default()
-        },
-    );
-    assert_eq!(b.state(old), None);
-    assert_eq!(b.state(young), Some(State::Dead));
-}
-
-#[test]
-fn an_id_is_taken_while_its_message_is_pending_running_dead_or_within_dedup() {
-    let settings = Settings {
-        retain: 1000,
-        dedup: 50,
-        ..Settings::default()
-    };
-    let mut b = Fixture::new(settings);
-    finish(&mut b, named("a"));
-    assert!(is_taken(&mut b, named("a")));
-    b.wait(50);
-    // The record still exists, and a new message replaces it.
-    let dead = kill(&mut b, named("a"));
-    assert_eq!(b.queue.count(State::Finished), 0);
-    b.wait(1_000_000);
-    assert!(is_taken(&mut b, named("a")));
-    b.apply(&Op::Purge {
-        state: Some(State::Dead),
-        group: None,
-    });
-    assert_eq!(b.state(dead), None);
-    assert_eq!(b.queue.count(State::Dead), 0);
-    assert!(!is_taken(&mut b, named("a")));
-}
-
-#[test]
 fn a_dead_or_cancelled_message_can_be_replaced_and_is_not_remembered() {
     let settings = Settings {
         retain: 1000,
@@ -160,21 +97,6 @@ fn messages_expired_by_a_shorter_ttl_die_now_not_in_the_past() {
     assert_eq!(view.reason(), Some(Reason::Expired));
     assert_eq!(view.ended_at(), Some(b.now));
     assert_eq!(b.wait(20).pruned, 1);
-}
-
-#[test]
-fn the_reason_retries_takes_precedence_over_expired() {
-    let settings = Settings {
-        retries: 0,
-        ..Settings::default()
-    };
-    let mut b = Fixture::new(settings);
-    let seq = b.send(with_ttl(new_message(None), 10));
-    let got = b.fetch(Fetch::one());
-    b.wait(10);
-    b.nack(&[got[0].1], NackKind::Backoff);
-    let view = b.queue.view(seq, b.now).unwrap();
-    assert_eq!(view.reason(), Some(Reason::Retries));
 }
 
 #[test]
