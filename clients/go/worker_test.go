@@ -193,28 +193,6 @@ func TestALostLeaseEndsTheContext(t *testing.T) {
 	equal(t, "acked", infoOf(t, q, "acked"), int64(0))
 }
 
-func TestNotesAndFollowingMessages(t *testing.T) {
-	q := newQueue(t, dq.Retain(time.Hour))
-	send(t, q, "order", dq.ID("o"), dq.Type("order"))
-	var mux dq.Mux
-	mux.Handle("order", func(_ context.Context, m *dq.Message) error {
-		if m.Note == "" {
-			must(t, m.SetNote("half"))
-			return errors.New("once more")
-		}
-		m.SetResult("sent")
-		m.Follow(dq.Next{Payload: []byte("mail"), Options: []dq.SendOption{dq.ID("m"), dq.Type("mail")}})
-		return nil
-	})
-	mux.Otherwise = func(context.Context, *dq.Message) error { return nil }
-	stop := running(t, &dq.Worker{Queue: q, Handler: mux.Serve})
-	emptied(t, q)
-	must(t, stop())
-	equal(t, "result", *get(t, q, "o").Result, "sent")
-	equal(t, "state", get(t, q, "m").State, dq.Finished)
-	equal(t, "acked", infoOf(t, q, "acked"), int64(2))
-}
-
 func TestResultsAndNoResultsAreAckedTogether(t *testing.T) {
 	q := newQueue(t, dq.Retain(time.Hour))
 	const all = 200

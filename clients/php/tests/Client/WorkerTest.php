@@ -8,8 +8,6 @@ use Dq\Client;
 use Dq\ConnectionError;
 use Dq\Message;
 use Dq\Queue;
-use Dq\Reject;
-use Dq\Retry;
 use Dq\Tests\Server;
 use Dq\UrlClient;
 use Dq\Worker;
@@ -69,35 +67,6 @@ final class WorkerTest extends TestCase
         $this->assertSame('a result', $this->queue->get('c')['result']);
         // There are three fetches, one ack with a result, and one ack of the last message.
         $this->assertSame([3, 2], [$this->calls('fetch'), $this->calls('ack')]);
-    }
-
-    public function testWhatAHandlerThrowsDecides(): void
-    {
-        $this->send('fails', 'again', 'never', 'well');
-        $handler = function (Message $message): void {
-            match ($message->id) {
-                'fails' => throw new \DomainException('wrong'),
-                'again' => throw new Retry('not yet', new \DateInterval('PT1H')),
-                'never' => throw new Reject('nonsense'),
-                default => null,
-            };
-        };
-        (new Worker($this->queue, $handler, count: 4, maxMessages: 6))->run();
-        $state = fn (string $id): array => array_map(fn ($f) => $this->queue->get($id)[$f], ['state', 'reason', 'error', 'attempt']);
-        $this->assertSame(['dead', 'retries', 'DomainException: wrong', 3], $state('fails'));
-        $this->assertSame(['retry', null, 'not yet', 1], $state('again'));
-        $this->assertSame(['dead', 'rejected', 'nonsense', 1], $state('never'));
-        $this->assertSame(['finished', null, null, 1], $state('well'));
-    }
-
-    public function testStopGivesTheRestBackWithoutAnAttempt(): void
-    {
-        $this->send('a', 'b', 'c');
-        $worker = null;
-        $worker = new Worker($this->queue, function () use (&$worker): void { $worker->stop(); }, count: 3);
-        $worker->run();
-        $this->assertSame(['finished', 'ready', 'ready'], array_map(fn ($id) => $this->queue->get($id)['state'], ['a', 'b', 'c']));
-        $this->assertSame([0, 0], [$this->queue->get('b')['attempt'], $this->queue->get('b')['failures']]);
     }
 
     public function testAWorkerThatStopsFetchesNothingThatItHasGivenBack(): void
