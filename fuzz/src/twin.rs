@@ -230,7 +230,7 @@ fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Command<'a>> {
         b"CLOSE" => return Ok(Command::Close),
         b"CLOCK" => return Ok(Command::Clock(number(args).clamp(-MOST_SET, MOST_SET))),
         b"STAND" => return Ok(Command::Stand(number(args).clamp(0, 100_000) as Millis)),
-        b"ACK" => args::ack::ack(words())?,
+        b"ACK" => args::ack::ack(words())?.op,
         b"ACKSEND" => {
             let request = args::acksend::ack_send(words(), MAX_PAYLOAD)?;
             let mut op = AckSend {

@@ -3,7 +3,7 @@
 use super::options::{
     BACKOFF, BREAKER, DEAD_TO, ERRORS, EVENTS, FAIR, LEASE, MAX_TIMEOUTS, RATE, RETRIES, SENDS, TTL,
 };
-use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys, Positions};
 use crate::redis::{Args, CommandResult, Context, Name};
 use crate::server::commit::{self, change, event_stream};
 use crate::server::{clock, errors};
@@ -87,10 +87,12 @@ const CLOCK: Arg = Arg::one_of(
 
 /// The positions of the other keys that the options of a queue name, among the arguments after the
 /// name of the command.
-pub fn other_keys(words: &[&[u8]]) -> Vec<usize> {
+pub fn other_keys(words: &[&[u8]]) -> Positions {
     let options = words.get(1..).unwrap_or_default();
     let keys = args::create::other_keys(Words::new(options));
-    keys.into_iter().map(|position| position + 1).collect()
+    let keys = keys.into_iter();
+    keys.map(|position| (position + 1, Access::Insert))
+        .collect()
 }
 
 /// Checks the other keys that the options of a queue name.

@@ -1,28 +1,33 @@
 //! DQ.FETCH: takes messages of one queue. With BLOCK it waits until there are some.
 
+use super::ack::acknowledge;
+use super::apply::{APPLY, IF};
 use super::options::{
     BIND, BLOCK, CONSUMER, COUNT, GRACE, GROUP, LEASE, MAX_BYTES, NO_ACK, PER_GROUP, TOKEN,
     WITH_META,
 };
-use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys, Positions};
 use crate::redis::{Args, CommandResult, Context, Failure, Name};
 use crate::server::clock;
 use crate::server::commit::{self, Form, Missing};
 use crate::server::delivery_reply::DeliveryReply;
+use crate::server::effects::{self, Applying, Outcomes};
 use crate::server::serving::{self, serve};
 use crate::server::waiting::wait_list;
 use crate::server::{replay, texts};
 use dq_queue::args::fetch::FetchRequest;
 use dq_queue::args::{self, Words};
-use dq_queue::op::Fetch;
+use dq_queue::codec::effect::{decode_outcomes, encode_outcomes};
+use dq_queue::effect::Apply;
+use dq_queue::op::{Applied, Fetch};
 use dq_queue::{Done, Op};
 use std::borrow::Cow;
 
 pub(super) const SPEC: CommandSpec = CommandSpec {
     name: "DQ.FETCH",
     handler: run,
-    flags: "write blocking",
-    keys: Keys::First,
+    flags: "write blocking getkeys-api",
+    keys: Keys::FirstAnd(keys),
     access: Access::ReadUpdate,
     summary: "Takes messages that are due, under a lease, and waits for them if asked to.",
     complexity: "O(M log N) with M messages taken or acked and N in the queue",
@@ -38,6 +43,8 @@ pub(super) const SPEC: CommandSpec = CommandSpec {
         MAX_BYTES,
         ACKED,
         RESULTS,
+        APPLY,
+        IF,
         BIND,
         GRACE,
         NO_ACK,
@@ -62,6 +69,10 @@ const RESULTS: Arg = Arg::block(
 .after("RESULTS")
 .optional();
 
+fn keys(words: &[&[u8]]) -> Positions {
+    effects::keys_in(words, |words| Ok(args::fetch::fetch(words)?.apply))
+}
+
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
@@ -71,19 +82,18 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     }
     check_bind(ctx, &request)?;
     texts::check_results(request.fetch.results.iter().map(|text| &**text))?;
-    let delivery = DeliveryReply::to(ctx, false, &request);
-    // A repeated delivery takes no message from the clients that have come earlier.
-    let is_next = repeats(ctx, key, &request.fetch)? || is_next(ctx, key);
-    if let (Some(ms), false) = (request.block, is_next) {
-        ctx.open_read(key)?;
-        let receipts = std::mem::take(&mut request.fetch.acks);
-        if !receipts.is_empty() {
-            let results = std::mem::take(&mut request.fetch.results);
-            let op = Op::AckEach { receipts, results };
-            commit::run(ctx, key, &op, Missing::Nothing, |_, _| ())?;
+    let mut delivery = DeliveryReply::to(ctx, false, &request);
+    if let Some(apply) = request.apply.take() {
+        // All that the call does is one command of the log.
+        let collects = ctx.begin_to_collect();
+        let done = apply_acks(ctx, key, &mut request, &apply, args).and_then(|applied| {
+            delivery = delivery.with_applied(applied);
+            fetch(ctx, key, request, Form::Entry, delivery)
+        });
+        if collects {
+            ctx.replicate_collected();
         }
-        serving::block(ctx, &[key], ms, request.fetch, delivery);
-        return Ok(());
+        return done;
     }
     // A command with BLOCK or BIND cannot be repeated verbatim: a replay can neither block a client
     // nor bind a lease to its connection.
@@ -91,7 +101,75 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         true => Form::Entry,
         false => Form::Verbatim,
     };
-    if !take(ctx, key, &request.fetch, form, delivery)? {
+    fetch(ctx, key, request, form, delivery)
+}
+
+/// Acknowledges the one message that the request names, and applies what goes with it. Returns
+/// `None` if its receipt is stale. A FETCH that repeats its token has the same outcomes as before,
+/// and does nothing.
+///
+/// Errors: those of [`Applying::run`]. Then nothing was done.
+fn apply_acks(
+    ctx: &mut Context,
+    key: Name<'_>,
+    request: &mut FetchRequest<'_>,
+    apply: &Apply<'_>,
+    args: Args<'_>,
+) -> Result<Option<Outcomes>, Failure> {
+    let receipts = std::mem::take(&mut request.fetch.acks);
+    let results = std::mem::take(&mut request.fetch.results);
+    let token = request
+        .fetch
+        .consumer
+        .clone()
+        .zip(request.fetch.token.clone());
+    if let Some((consumer, token)) = &token {
+        let opened = ctx.open_read(key)?;
+        let queue = opened.get();
+        let known = queue.and_then(|queue| queue.applied(consumer, token));
+        if let Some(known) = known {
+            return Ok(decode_outcomes(known).ok());
+        }
+    }
+    let receipt = receipts.first().copied().unwrap_or_default();
+    let op = Op::acks(receipts, results);
+    let applying = Applying::new(key, receipt, apply, |at| args.name(at + 2));
+    let applied = applying.run(ctx, |ctx| acknowledge(ctx, key, &op))?;
+    let outcomes = applied.map(|(outcomes, ())| outcomes);
+    if let (Some(outcomes), Some((consumer, token))) = (&outcomes, token) {
+        let outcomes = encode_outcomes(outcomes).into();
+        let op = Op::Applied(Applied {
+            consumer,
+            token,
+            outcomes,
+        });
+        commit::run(ctx, key, &op, Missing::Nothing, |_, _| ())?;
+    }
+    Ok(outcomes)
+}
+
+/// Takes messages, or waits for them.
+fn fetch(
+    ctx: &mut Context,
+    key: Name<'_>,
+    mut request: FetchRequest<'_>,
+    form: Form,
+    delivery: DeliveryReply,
+) -> CommandResult {
+    // A repeated delivery takes no message from the clients that have come earlier.
+    let is_next = repeats(ctx, key, &request.fetch)? || is_next(ctx, key);
+    if let (Some(ms), false) = (request.block, is_next) {
+        ctx.open_read(key)?;
+        let receipts = std::mem::take(&mut request.fetch.acks);
+        if !receipts.is_empty() {
+            let results = std::mem::take(&mut request.fetch.results);
+            let op = Op::acks(receipts, results);
+            commit::run(ctx, key, &op, Missing::Nothing, |_, _| ())?;
+        }
+        serving::block(ctx, &[key], ms, request.fetch, delivery);
+        return Ok(());
+    }
+    if !take(ctx, key, &request.fetch, form, &delivery)? {
         block_or_answer(ctx, &[key], request, delivery);
     }
     Ok(())
@@ -153,7 +231,7 @@ pub(super) fn take(
     key: Name<'_>,
     fetch: &Fetch<'_>,
     form: Form,
-    delivery: DeliveryReply,
+    delivery: &DeliveryReply,
 ) -> Result<bool, Failure> {
     let op = &Op::Fetch(Cow::Borrowed(fetch));
     let mut has_given = false;

@@ -4,7 +4,7 @@
 use super::message_options::with_message_options;
 use super::parents::{check_parent, key_of_parent};
 use super::send::{id, sent};
-use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys, Positions};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
 use crate::server::config::MAX_PAYLOAD;
@@ -41,7 +41,7 @@ pub(super) const SPEC: CommandSpec = CommandSpec {
     ),
 };
 
-fn parent(words: &[&[u8]]) -> Vec<usize> {
+fn parent(words: &[&[u8]]) -> Positions {
     key_of_parent(words, |words| {
         args::grouppush::group_push(words, u64::MAX).map(|push| push.send)
     })

@@ -47,7 +47,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let delivery = DeliveryReply::to(ctx, true, &request);
     let fetch = &request.fetch;
     for key in &keys {
-        if repeats(ctx, *key, fetch)? && take(ctx, *key, fetch, Form::Entry, delivery)? {
+        if repeats(ctx, *key, fetch)? && take(ctx, *key, fetch, Form::Entry, &delivery)? {
             return Ok(());
         }
     }
@@ -55,7 +55,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         if !is_next(ctx, *key) && request.block.is_some() {
             continue;
         }
-        if has_any(ctx, *key, fetch)? && take(ctx, *key, fetch, Form::Entry, delivery)? {
+        if has_any(ctx, *key, fetch)? && take(ctx, *key, fetch, Form::Entry, &delivery)? {
             return Ok(());
         }
     }

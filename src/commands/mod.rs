@@ -6,6 +6,7 @@
 mod ack;
 mod acksend;
 mod alter;
+mod apply;
 mod batches;
 mod cancel;
 mod children;

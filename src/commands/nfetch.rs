@@ -61,7 +61,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     };
     families::check_rights(ctx, query.db, family, &user);
     let delivery = DeliveryReply::to(ctx, true, &request);
-    if take_again(ctx, query, &request.fetch, delivery)? {
+    if take_again(ctx, query, &request.fetch, &delivery)? {
         return Ok(());
     }
     let mut after = None;
@@ -75,7 +75,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             after = Some(candidate);
             continue;
         }
-        match take_if_any(ctx, key, &request.fetch, delivery)? {
+        match take_if_any(ctx, key, &request.fetch, &delivery)? {
             Some(true) => {
                 families::gave(query.db, family, key.bytes());
                 tokens::gave(query.db, family, &request.fetch, key.bytes());
@@ -104,7 +104,7 @@ fn take_again(
     ctx: &mut Context,
     query: Query<'_>,
     fetch: &Fetch<'_>,
-    delivery: DeliveryReply,
+    delivery: &DeliveryReply,
 ) -> Result<bool, Failure> {
     for candidate in tokens::candidates(query.db, query.family, fetch) {
         let key = candidate.name();
@@ -126,7 +126,7 @@ fn take_if_any(
     ctx: &mut Context,
     key: Name<'_>,
     fetch: &Fetch<'_>,
-    delivery: DeliveryReply,
+    delivery: &DeliveryReply,
 ) -> Result<Option<bool>, Failure> {
     let op = &Op::Fetch(Cow::Borrowed(fetch));
     let mut has_given = false;

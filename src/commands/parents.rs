@@ -1,5 +1,6 @@
 //! The parents that commands name, whose keys are keys of the command, too.
 
+use crate::redis::spec::{Access, Positions};
 use crate::redis::{CommandResult, Context, Name};
 use dq_queue::args::{Parsed, Words};
 use dq_queue::family::slot_of_key;
@@ -9,7 +10,7 @@ use dq_queue::op::Send;
 
 /// The positions of the keys of parents, among the arguments after the name of a command that sends
 /// messages with these options.
-pub fn keys_of_parents<'s>(words: &[&[u8]], sent: impl Iterator<Item = &'s Choices>) -> Vec<usize> {
+pub fn keys_of_parents<'s>(words: &[&[u8]], sent: impl Iterator<Item = &'s Choices>) -> Positions {
     let parents = sent.filter_map(Choices::parent);
     let positions = parents.filter_map(|parent| {
         // Words with the same meaning name the same key.
@@ -19,7 +20,8 @@ pub fn keys_of_parents<'s>(words: &[&[u8]], sent: impl Iterator<Item = &'s Choic
             }
             _ => false,
         };
-        words.windows(3).position(is_parent).map(|at| at + 1)
+        let at = words.windows(3).position(is_parent)?;
+        Some((at + 1, Access::Insert))
     });
     positions.collect()
 }
@@ -30,7 +32,7 @@ pub fn keys_of_parents<'s>(words: &[&[u8]], sent: impl Iterator<Item = &'s Choic
 pub fn key_of_parent<'a>(
     words: &'a [&'a [u8]],
     read: impl FnOnce(Words<'a>) -> Parsed<Send<'a>>,
-) -> Vec<usize> {
+) -> Positions {
     // Most commands name no parent, so their arguments need not be read.
     let may_name_one = words
         .iter()

@@ -2,7 +2,7 @@
 
 use super::message_options::with_message_options;
 use super::parents::{check_parent, key_of_parent};
-use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
+use crate::redis::spec::{Access, Arg, CommandSpec, Keys, Positions};
 use crate::redis::{Args, CommandResult, Context, Reply};
 use crate::server::commit::{self, Form, Missing};
 use crate::server::config::MAX_PAYLOAD;
@@ -22,7 +22,7 @@ pub(super) const SPEC: CommandSpec = CommandSpec {
     args: &with_message_options::<28>(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]),
 };
 
-fn parent(words: &[&[u8]]) -> Vec<usize> {
+fn parent(words: &[&[u8]]) -> Positions {
     key_of_parent(words, |words| args::send::send(words, u64::MAX))
 }
 

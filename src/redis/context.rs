@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The connection uses RESP3.
 pub(super) const CTX_RESP3: c_int = raw::REDISMODULE_CTX_FLAGS_RESP3 as c_int;
-/// The calls in which no client can be blocked: MULTI, scripts, calls by other modules.
-const CTX_NO_BLOCKING: c_int = (raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING
-    | raw::REDISMODULE_CTX_FLAGS_MULTI
-    | raw::REDISMODULE_CTX_FLAGS_LUA) as c_int;
+const CTX_BLOCK: c_int =
+    (raw::REDISMODULE_CTX_FLAGS_MULTI | raw::REDISMODULE_CTX_FLAGS_LUA) as c_int;
+/// The calls in which no client can be blocked: those in a block, and calls by other modules.
+const CTX_NO_BLOCKING: c_int = raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING as c_int | CTX_BLOCK;
 pub(super) const CTX_PRIMARY: c_int = raw::REDISMODULE_CTX_FLAGS_MASTER as c_int;
 pub(super) const CTX_CLUSTER: c_int = raw::REDISMODULE_CTX_FLAGS_CLUSTER as c_int;
 const CTX_READ_ONLY: c_int = raw::REDISMODULE_CTX_FLAGS_READONLY as c_int;
@@ -218,6 +218,11 @@ impl Context {
     /// Whether a script or function is running.
     pub fn is_in_script(&self) -> bool {
         self.flags() & raw::REDISMODULE_CTX_FLAGS_LUA as c_int != 0
+    }
+
+    /// Whether the call is inside MULTI or a script: the log has it in a block with others.
+    pub fn is_in_block(&self) -> bool {
+        self.flags() & CTX_BLOCK != 0
     }
 
     /// Whether this server is a primary.

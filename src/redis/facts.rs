@@ -4,6 +4,7 @@ use super::{raw, Context};
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int};
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
 /// Reads a setting or field that is a number.
 pub(super) fn number(text: &[u8]) -> Option<u64> {
@@ -104,6 +105,22 @@ pub struct Keeping {
 }
 
 impl Context {
+    /// Whether a power failure inside of a block of MULTI and EXEC costs no more than this block:
+    /// so since Valkey 9.1. Redis keeps the beginning of the block in the file, and goes on behind
+    /// it (docs/engines.md).
+    pub fn survives_torn_blocks(&self) -> bool {
+        static KNOWN: OnceLock<bool> = OnceLock::new();
+        *KNOWN.get_or_init(|| {
+            let version = with_info(self, c"server", |info| {
+                info.text(c"valkey_version", |text| {
+                    let mut parts = text.split(|byte| *byte == b'.').map(number);
+                    (parts.next().flatten(), parts.next().flatten())
+                })
+            });
+            version.flatten() >= Some((Some(9), Some(1)))
+        })
+    }
+
     /// Returns how this server keeps its data. Costs some 100 microseconds.
     pub fn keeping(&self) -> Keeping {
         let policy = |text: &[u8]| String::from_utf8_lossy(text).into_owned();

@@ -42,6 +42,7 @@ use no_alarm as alarm;
 mod alloc;
 mod args;
 pub mod blocking;
+pub mod call;
 pub mod clock;
 mod config;
 mod context;

@@ -25,6 +25,11 @@ impl<'a> Name<'a> {
         self.string
     }
 
+    /// Whether this is the same argument of the call, and not only an equal one.
+    pub fn is(self, other: Name<'_>) -> bool {
+        self.string == other.string
+    }
+
     /// The name's bytes.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {

@@ -120,7 +120,7 @@ fn keys_of(spec: &CommandSpec, args: Args<'_>) -> Vec<(usize, Access)> {
         }
         Keys::FirstAnd(find) => {
             let others = find(&args.after_name()).into_iter();
-            let others = others.map(|position| (position + 1, Access::Insert));
+            let others = others.map(|(position, access)| (position + 1, access));
             return [(1, spec.access)].into_iter().chain(others).collect();
         }
         Keys::AllOrFirst => {

@@ -154,6 +154,17 @@ impl<'a> Reply<'a> {
         };
     }
 
+    /// Writes a double that the server has written as text. Under RESP2 it is that text.
+    pub fn double_text(self, text: &[u8]) {
+        let number = std::str::from_utf8(text)
+            .ok()
+            .and_then(|text| text.parse().ok());
+        match number.filter(|_| self.is_resp3()) {
+            Some(number) => self.double(number),
+            None => self.bulk(text),
+        }
+    }
+
     /// Writes the name of a field of a map. The caller must then write its value.
     #[inline]
     pub fn name(self, name: &str) {

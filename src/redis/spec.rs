@@ -68,13 +68,15 @@ pub enum Keys {
     /// The keys are every other argument, from the first on.
     Pairs,
     /// The keys are the first argument, and those that the function finds: it gets the arguments
-    /// after the name, and returns the positions of keys among them. The command only adds to
-    /// those queues.
-    FirstAnd(fn(&[&[u8]]) -> Vec<usize>),
+    /// after the name, and returns the positions of keys among them, with its access to each.
+    FirstAnd(fn(&[&[u8]]) -> Positions),
     /// The keys are all arguments, of which there may be none. But only the first, if there are
     /// three and the second is ADVANCE or TO.
     AllOrFirst,
 }
+
+/// Positions of keys among the arguments after the name of a command, and its access to each.
+pub type Positions = Vec<(usize, Access)>;
 
 /// The access of a command to the value of a key, in the terms of key permissions. Returning
 /// what producers have put in is reading; counting it is not.

@@ -95,7 +95,7 @@ fn run_together(
     for part in parts {
         moving_slots::check(ctx, part.key, Some(&part.op))?;
     }
-    ctx.collect_log_entries();
+    let collects = ctx.begin_to_collect();
     for part in parts {
         change_up_to_date(ctx, part.key, Some(&part.op), |_| moment, settle_begun)?;
     }
@@ -128,7 +128,9 @@ fn run_together(
     published
         .iter_mut()
         .for_each(|aftermath| aftermath.deliver(ctx));
-    ctx.replicate_collected();
+    if collects {
+        ctx.replicate_collected();
+    }
     for aftermath in published {
         aftermath.publish(ctx);
     }

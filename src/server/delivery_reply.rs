@@ -1,16 +1,19 @@
 //! Delivery replies: their content, and the connection to which the leases are bound.
 
+use std::rc::Rc;
+
 use crate::redis::{Context, Name, Reply};
 use dq_queue::args::fetch::FetchRequest;
 use dq_queue::op::Delivered;
 use dq_queue::Queue;
 
 use super::bound_leases::{self, Binding};
+use super::effects::{self, Outcomes};
 use super::message_reply;
 use super::rights::Call;
 
 /// The form of the reply to one FETCH or MFETCH.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct DeliveryReply {
     with_meta: bool,
     with_key: bool,
@@ -18,6 +21,9 @@ pub struct DeliveryReply {
     binding: Option<(Binding, i32)>,
     /// The database, if the deliveries may be those of an earlier reply.
     repeats_in: Option<i32>,
+    /// What the call has applied, which comes before the deliveries. The inner `None`: its receipt
+    /// was stale.
+    applied: Option<Option<Rc<Outcomes>>>,
 }
 
 impl DeliveryReply {
@@ -32,11 +38,29 @@ impl DeliveryReply {
             with_key,
             binding: binding.map(|binding| (binding, ctx.db())),
             repeats_in: request.fetch.token.as_ref().map(|_| ctx.db()),
+            applied: None,
+        }
+    }
+
+    /// The same, with what the call has applied; `None` if its receipt was stale.
+    pub fn with_applied(mut self, applied: Option<Outcomes>) -> DeliveryReply {
+        self.applied = Some(applied.map(Rc::new));
+        self
+    }
+
+    /// Writes what stands before the deliveries.
+    fn write_applied(&self, reply: Reply<'_>) {
+        if let Some(applied) = &self.applied {
+            reply.array(2);
+            match applied {
+                Some(outcomes) => effects::write(reply, outcomes),
+                None => reply.null_array(),
+            }
         }
     }
 
     /// The call that gets the reply, where that names its keys.
-    pub fn call(self) -> Call {
+    pub fn call(&self) -> Call {
         match self.with_key {
             true => Call::MultiFetch,
             false => Call::Fetch,
@@ -44,7 +68,8 @@ impl DeliveryReply {
     }
 
     /// Writes deliveries, and binds their leases if asked to.
-    pub fn write(self, reply: Reply<'_>, key: Name<'_>, queue: &Queue, delivered: &[Delivered]) {
+    pub fn write(&self, reply: Reply<'_>, key: Name<'_>, queue: &Queue, delivered: &[Delivered]) {
+        self.write_applied(reply);
         if self.with_key {
             reply.array(2);
             reply.bulk(key.bytes());
@@ -67,7 +92,8 @@ impl DeliveryReply {
     }
 
     /// Writes the reply for no deliveries.
-    pub fn write_nothing(self, reply: Reply<'_>) {
+    pub fn write_nothing(&self, reply: Reply<'_>) {
+        self.write_applied(reply);
         match self.with_key {
             true => reply.null_array(),
             false => reply.array(0),

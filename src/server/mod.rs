@@ -27,6 +27,7 @@ pub mod config;
 mod dangers;
 pub mod delivery_reply;
 mod due_index;
+pub mod effects;
 pub mod errors;
 mod events;
 pub mod families;

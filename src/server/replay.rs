@@ -7,7 +7,8 @@
 
 use std::cell::RefCell;
 
-use crate::redis::{faults, Args, CommandResult, Context, Name};
+use crate::redis::{faults, Args, CommandResult, Context, Name, WrongType};
+use dq_queue::codec::effect;
 use dq_queue::codec::log_entry::{Chunk, LogEntry};
 use dq_queue::codec::restore::Restoring;
 use dq_queue::codec::verbatim;
@@ -15,7 +16,7 @@ use dq_queue::Op;
 
 use super::clock;
 use super::commit::{change, Replication, Slot};
-use super::rights;
+use super::{effects, rights};
 
 const NO_QUEUE: &str = "the key has no queue, and the log entry does not create one";
 const WRONG_TYPE: &str = "the key holds a value of another type";
@@ -90,6 +91,15 @@ fn replay_all(ctx: &mut Context, entries: &[(Name<'_>, &[u8])]) -> CommandResult
 /// Errors: a key of another type, or an entry that cannot be read or names too many due events.
 fn check_all(ctx: &mut Context, entries: &[(Name<'_>, &[u8])]) -> CommandResult {
     for (key, bytes) in entries {
+        if effect::decode(bytes)
+            .map_err(|why| format!("ERR {why}"))?
+            .is_some()
+        {
+            match ctx.holds_queue(*key) {
+                true => return Err(WrongType.into()),
+                false => continue,
+            }
+        }
         ctx.open_read(*key)?;
         check_bytes(bytes).map_err(|why| format!("ERR {why}"))?;
     }
@@ -105,6 +115,9 @@ fn check_bytes(bytes: &[u8]) -> Result<(), String> {
 
 /// The verb of a log entry. That of an entry that cannot be read is the command that brought it.
 fn verb_of(bytes: &[u8]) -> &'static str {
+    if let Ok(Some(_)) = effect::decode(bytes) {
+        return "APPLY";
+    }
     match Chunk::of(bytes) {
         Ok(None) => LogEntry::decode(bytes).map_or("DQ.OP", |entry| entry.op.verb()),
         _ => "DQ.OP",
@@ -135,6 +148,12 @@ fn replay_bytes(
     bytes: &[u8],
     is_replicated: &mut bool,
 ) -> Result<(), String> {
+    if let Some(effect) = effect::decode(bytes)? {
+        if !std::mem::replace(is_replicated, true) {
+            ctx.replicate_verbatim();
+        }
+        return effects::repeat(ctx, key, &effect);
+    }
     match Chunk::of(bytes)? {
         None => replay(ctx, key, &LogEntry::decode(bytes)?, is_replicated),
         Some(chunk) => restore(ctx, key, chunk, is_replicated),

@@ -131,9 +131,21 @@ def park(q, *_):
     return ("NACK", run(q), "SILENT", "PARK"), (b"q",)
 
 
+def effects(q, *_):
+    return ("ACK", run(q), "APPLY", 2, "INCRBY", "d", 1, "RPUSH", "e", "x"), (b"q", b"d", b"e")
+
+
+def effects_of_a_fetch(q, *_):
+    return ("FETCH", "CONSUMER", "w", "TOKEN", "t", "ACK", 1, run(q), "APPLY", 1, "XADD", "d", 1, "f", "v"), (b"q", b"d", b"q")
+
+
+def effects_of_an_acksend(q, *_):
+    return ("ACKSEND", run(q), "APPLY", 1, "SET", "d", "v", "PX", FAR, "NEXT", "e", "p"), (b"q", b"e", b"d")
+
+
 OPERATIONS = (
     *(end_of_a_batch, acksend, acksend_to_itself, acksend_with_a_signal, first_child, later_child, end_of_a_child, death),
-    *(limit, signal, rerun, park),
+    *(limit, signal, rerun, park, effects, effects_of_a_fetch, effects_of_an_acksend),
 )
 
 
@@ -157,6 +169,24 @@ def test_an_operation_is_one_entry_and_a_torn_log_has_all_of_it_or_nothing(make_
         server.start()
         assert held() == (after if size == len(whole) else before), size
     assert after != before
+
+
+def test_the_ack_of_a_fetch_that_must_wait_behind_others_is_in_the_log(make_server):
+    server = make_server(**AOF)
+    client = server.client()
+    client.config_set("dq.tick-budget-us", 10)
+    receipt = run(Queue(client, "q"))
+    waiting = [server.wire(3) for _ in range(40)]
+    for wire in waiting:
+        wire.send("DQ.FETCH", "q", "BLOCK", 20_000)
+    wait_for(lambda: client.info("clients")["blocked_clients"] == len(waiting), 20, "the clients to wait")
+    with server.wire(3) as wire:
+        # The first FETCH uses up the time in which the clients that wait are served.
+        wire.send_many([("DQ.MSEND", "q", 45, *("y" * 45)), ("DQ.FETCH", "q"), ("DQ.FETCH", "q", "ACK", 1, receipt, "BLOCK", 20_000)])
+        assert len(wire.recv()) == 45 and wire.recv() and wire.recv()
+    assert Queue(client, "q").get("a") is None
+    server.restart(crash=True)
+    assert Queue(server.client(), "q").get("a") is None
 
 
 @pytest.mark.parametrize("how", ["transaction", "script"])

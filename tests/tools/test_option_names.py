@@ -20,8 +20,12 @@ COPIES = {
     "settings of dq": ("cli/src/model", "settings.rs", ["CREATE"]),
     "docs/commands.md": ("docs", "commands.md", None),
 }
+EFFECTS = set("APPLY IF EXISTS MISSING EQUALS SET PX DEL INCRBY HSET HDEL HINCRBY SADD SREM ZADD ZINCRBY ZREM LPUSH RPUSH XADD PEXPIRE".split())
 # Options that a copy has in another form, or leaves out on purpose.
 OTHERWISE = {
+    # A call with effects goes through the client's method for any command: `do`.
+    **dict.fromkeys(["Python", "Node", "Go"], EFFECTS),
+
     # What is no setting, and the values that DEADTO and other settings have: dq passes them on as they are typed.
     "settings of dq": set(
         "NX CLOCK SERVER MANUAL RETRIES REJECTED EXPIRED BATCH TIMEOUTS CHILDREN FIXED LINEAR EXP BLOCK SKIP CONTINUE ON OFF "

@@ -120,7 +120,7 @@ PUBLIC = {
         *["BackoffKind", "Batch", "Child", "Conditions", "Consumer", "Explanation", "FailedAttempt", "Family", "Follow", "Group"],
         *["Handlers", "Info", "Job", "Limit", "Message", "Middleware", "Next", "Outcome", "Park", "Pause", "Queue"],
         *["QueueOptions", "Record", "Reject", "Retry", "Schedule", "ScheduleOptions", "SendOptions", "Sending", "Serializer"],
-        *["Durable", "FetchOptions", "GroupOptions", "LimitOptions", "NackOptions", "NotConfirmed", "WorkerOptions"],
+        *["Durable", "Effects", "FetchOptions", "GroupOptions", "LimitOptions", "NackOptions", "NotConfirmed", "WorkerOptions"],
         *["Signal", "Snooze", "State", "Task", "TaskFailed", "Tasks", "Window", "Worker", "connect", "connect_cluster"],
         "current_message",
     ],

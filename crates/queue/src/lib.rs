@@ -24,6 +24,7 @@
 //! | [`message`], [`groups`], [`schedule`], [`consumer`], [`settings`], [`stats`] | what a queue consists of |
 //! | [`index`] | which message comes next: pending keys, the ready line, leases, records |
 //! | [`collections`] | ordered sets, tables and lists that know nothing of queues |
+//! | [`effect`] | what an acknowledgement does to keys that hold no queue |
 //! | [`args`] | the words of a command become an [`Op`]; one file for each verb |
 //! | [`codec`] | bytes become a queue or an operation, and back |
 //! | [`json`] | the values that GROUPPUSH reads from a payload |
@@ -57,6 +58,7 @@ pub mod collections;
 pub mod consumer;
 pub mod dead_letters;
 pub mod detached;
+pub mod effect;
 pub mod error;
 pub mod family;
 pub mod glob;

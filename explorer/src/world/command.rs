@@ -80,7 +80,7 @@ impl World {
             b"SEND" => Op::Send(args::send::send(words(), MAX_PAYLOAD).map_err(read)?),
             b"MSEND" => Op::Send(args::send::multi(words(), MAX_PAYLOAD).map_err(read)?),
             b"FETCH" => return self.fetch(key, rest, step),
-            b"ACK" => args::ack::ack(words()).map_err(read)?,
+            b"ACK" => args::ack::ack(words()).map_err(read)?.op,
             b"NACK" => args::nack::nack(words(), RANDOM).map_err(read)?,
             b"TOUCH" => args::touch::touch(words()).map_err(read)?,
             b"CANCEL" => args::cancel::cancel(words()).map_err(read)?,

@@ -193,6 +193,16 @@ impl Stream<'_> {
         self.last == Id::MAX || self.kind() == STREAM && self.last_given() == Some(Id::MAX)
     }
 
+    /// The greatest id that the stream has given, as its milliseconds and its number. Nothing can be
+    /// added after this question.
+    pub fn greatest(mut self) -> (u64, u64) {
+        let id = match self.kind() == STREAM {
+            true => self.last_given().unwrap_or(self.last),
+            false => self.last,
+        };
+        (id.ms, id.seq)
+    }
+
     fn holds_stream_or_nothing(&self) -> bool {
         matches!(self.kind(), STREAM | EMPTY)
     }

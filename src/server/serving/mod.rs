@@ -44,9 +44,9 @@ pub fn block(
     fetch: Fetch<'_>,
     delivery: DeliveryReply,
 ) {
+    let caller = (ctx.user_name(), delivery.call());
     let request = Request::new(fetch, delivery);
     let names = keys.iter().map(|key| key.bytes().into());
-    let caller = (ctx.user_name(), delivery.call());
     let blocked = BlockedFetch::new(request, caller, ctx.db(), names);
     match blocking::block(ctx, keys, ms, Rc::clone(&blocked) as Rc<dyn Wait>) {
         Some(handle) => {
@@ -54,7 +54,7 @@ pub fn block(
             wakeups::ensure_deadlines(ctx);
             keys.iter().for_each(|key| schedule_refill(ctx, *key));
         }
-        None => delivery.write_nothing(ctx.reply()),
+        None => blocked.request.delivery.write_nothing(ctx.reply()),
     }
 }
 
@@ -75,7 +75,7 @@ pub fn block_on_family(
             blocked.join(handle);
             wakeups::ensure_deadlines(ctx);
         }
-        None => delivery.write_nothing(ctx.reply()),
+        None => blocked.request.delivery.write_nothing(ctx.reply()),
     }
 }
 

@@ -36,6 +36,7 @@ from dqueue._sync.worker import Worker
 from dqueue.connection import connect, connect_cluster
 from dqueue.protocol.calls import Next, Signal
 from dqueue.protocol.durable import Durable, NotConfirmed
+from dqueue.protocol.effects import Effects
 from dqueue.protocol.message import Message
 from dqueue.protocol.options import (
     BackoffKind,
@@ -76,6 +77,7 @@ __all__ = [
     "Conditions",
     "Consumer",
     "Durable",
+    "Effects",
     "Explanation",
     "FailedAttempt",
     "Family",

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
+use super::apply::ApplyOptions;
 use super::message_options::{MessageOptions, Scope};
 use super::option::once;
 use super::{Parsed, Words};
+use crate::effect::Apply;
 use crate::op::{Send, Signal};
 use crate::Receipt;
 
@@ -20,6 +22,8 @@ pub struct AckSendRequest<'a> {
     pub receipt: Receipt,
     /// The result text to keep with the finished message.
     pub result: Option<Cow<'a, [u8]>>,
+    /// What it does besides.
+    pub apply: Option<Box<Apply<'a>>>,
     /// The messages to send, in order; 1 to [`MOST_SENDS`].
     pub next: Vec<Next<'a>>,
 }
@@ -42,12 +46,13 @@ pub enum What<'a> {
     Signal(Signal<'a>),
 }
 
-/// Reads the arguments of ACKSEND: `receipt [RESULT text] NEXT dest payload
+/// Reads the arguments of ACKSEND: `receipt [RESULT text] [APPLY n effect ... [IF m condition ...]] NEXT dest payload
 /// [options] | SIGNAL dest id text [NEXT ... | SIGNAL ...]`. Each payload is at most `max` bytes long.
 pub fn ack_send<'a>(mut words: Words<'a>, max: u64) -> Parsed<AckSendRequest<'a>> {
     let receipt = words.receipt()?;
     let mut result = None;
     let mut next = Vec::new();
+    let mut apply = ApplyOptions::default();
     // The message whose options are being read.
     let mut open: Option<(usize, &[u8], MessageOptions<'a>)> = None;
     while let Some(option) = words.option() {
@@ -76,6 +81,7 @@ pub fn ack_send<'a>(mut words: Words<'a>, max: u64) -> Parsed<AckSendRequest<'a>
                 let options = MessageOptions::new(Scope::SEND);
                 *open = Some((key.start, payload, options));
             }
+            (what @ ("APPLY" | "IF"), None) => apply.read(what, &mut words)?,
             (_, Some((_, _, options))) => options.read(&option, &mut words)?,
             (_, None) => return Err(option.unknown()),
         }
@@ -87,6 +93,7 @@ pub fn ack_send<'a>(mut words: Words<'a>, max: u64) -> Parsed<AckSendRequest<'a>
     Ok(AckSendRequest {
         receipt,
         result,
+        apply: apply.finish(1)?,
         next,
     })
 }

@@ -7,7 +7,7 @@ use crate::family::{is_name, Partitions, SLOTS};
 use crate::quote::quote;
 
 /// The arguments of NFETCH.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FamilyFetch<'a> {
     /// The name of the family.
     pub family: &'a [u8],

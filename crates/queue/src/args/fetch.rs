@@ -3,16 +3,18 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::apply::ApplyOptions;
 use super::integer::integer;
 use super::option::{exclude, flag, once, unless_twice};
 use super::words::{check_name, COUNT, MS, SOME, SOME_MS};
 use super::{ArgError, Parsed, Words};
+use crate::effect::Apply;
 use crate::limits::{MAX_COUNT, MAX_TOKEN, MAX_TOKEN_COUNT};
 use crate::op::{Fetch, Receipts};
 use crate::Millis;
 
 /// The arguments of FETCH.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FetchRequest<'a> {
     /// The messages to deliver, and the terms of the deliveries.
     pub fetch: Fetch<'a>,
@@ -24,6 +26,8 @@ pub struct FetchRequest<'a> {
     pub bind: Option<Millis>,
     /// Whether the reply holds more fields of each message.
     pub with_meta: bool,
+    /// What its one acknowledgement does besides.
+    pub apply: Option<Box<Apply<'a>>>,
 }
 
 impl FetchRequest<'_> {
@@ -34,12 +38,13 @@ impl FetchRequest<'_> {
             block: None,
             bind: None,
             with_meta: false,
+            apply: None,
         }
     }
 }
 
 /// The arguments of MFETCH.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct MultiFetch<'a> {
     /// The indices of the keys among the arguments; at least one.
     pub keys: Range<usize>,
@@ -74,7 +79,9 @@ pub(super) fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<Fetc
         block,
         bind,
         with_meta,
+        apply,
     } = &mut request;
+    let mut applies = ApplyOptions::default();
     let (mut count, mut per_group) = (None, None);
     let (mut is_bound, mut grace) = (false, None);
     while let Some(option) = words.option() {
@@ -93,10 +100,12 @@ pub(super) fn read_options(mut words: Words<'_>, one_queue: bool) -> Parsed<Fetc
             what @ "GROUP" if one_queue => once(&mut fetch.group, what, words.name(what)?.into())?,
             what @ "ACK" if one_queue => read_acks(&mut words, what, &mut fetch.acks)?,
             what @ "RESULTS" if one_queue => read_results(&mut words, what, &mut fetch.results)?,
+            what @ ("APPLY" | "IF") if one_queue => applies.read(what, &mut words)?,
             _ => return Err(option.unknown()),
         }
     }
     check_results(fetch)?;
+    *apply = applies.finish(fetch.acks.len())?;
     exclude(("NOACK", fetch.no_ack), ("BIND", is_bound))?;
     exclude(("NOACK", fetch.no_ack), ("LEASE", fetch.lease.is_some()))?;
     exclude(("NOACK", fetch.no_ack), ("TOKEN", fetch.token.is_some()))?;
@@ -219,6 +228,7 @@ mod tests {
             block: Some(0),
             bind: Some(0),
             with_meta: true,
+            apply: None,
         };
         words(text, |w| assert_eq!(fetch(w), Ok(expected)));
         words("GRACE 7 TOKEN TOKEN BIND CONSUMER c", |w| {

@@ -39,6 +39,7 @@
 pub mod ack;
 pub mod acksend;
 pub mod alter;
+pub mod apply;
 pub mod batches;
 pub mod cancel;
 pub mod children;

@@ -44,8 +44,10 @@ pub struct TokenDelivery {
     pub token: Box<[u8]>,
     /// The first of its receipts, which are consecutive.
     pub first: Receipt,
-    /// How many receipts it has; at least 1.
+    /// How many receipts it has; at least 1, and 0 only with `applied`.
     pub count: u64,
+    /// What the FETCH has applied (APPLY), as [`effect`](crate::codec::effect) writes it.
+    pub applied: Option<Box<[u8]>>,
 }
 
 impl TokenDelivery {

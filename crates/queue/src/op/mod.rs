@@ -301,9 +301,35 @@ pub enum Op<'a> {
     /// Cuts ties to other keys. It follows the RESTORE or COPY with which the queue came, and
     /// no event is processed before it.
     Detach(Ties),
+    /// Keeps what a FETCH with a token has applied. It follows the acknowledgement of that FETCH,
+    /// in the same replicated command.
+    Applied(Applied<'a>),
+}
+
+/// What a FETCH with a token has applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied<'a> {
+    /// The consumer.
+    pub consumer: Cow<'a, [u8]>,
+    /// The token.
+    pub token: Cow<'a, [u8]>,
+    /// What the effects have replied, as [`effect`](crate::codec::effect) writes it.
+    pub outcomes: Cow<'a, [u8]>,
 }
 
 impl<'a> Op<'a> {
+    /// The operation that acks with a result for each receipt, or without results. The log has no
+    /// other form for a list without results.
+    pub fn acks(receipts: Receipts, results: Vec<Cow<'a, [u8]>>) -> Op<'a> {
+        match results.is_empty() {
+            true => Op::Ack {
+                receipts,
+                result: None,
+            },
+            false => Op::AckEach { receipts, results },
+        }
+    }
+
     /// The operation that acks and delivers by `fetch`.
     pub fn fetch(fetch: Fetch<'a>) -> Op<'a> {
         Op::Fetch(Cow::Owned(fetch))

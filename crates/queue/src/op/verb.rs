@@ -41,6 +41,7 @@ impl Op<'_> {
             Op::CatchUp { .. } => "the missed fires of a schedule",
             Op::Moved(_) => "the move to DEADTO",
             Op::Detach(_) => "the cut of ties",
+            Op::Applied(_) => "what a FETCH has applied",
             Op::Children(_) => "the report of children",
         }
     }

@@ -5,7 +5,7 @@ use crate::message::Message;
 use crate::op::Done;
 use crate::queue::Queue;
 use crate::settings::Changes;
-use crate::Seq;
+use crate::{Millis, Receipt, Seq};
 
 impl Queue {
     /// The ties to other keys. O(1), and O(messages) where messages wait for the end of a run.
@@ -20,6 +20,25 @@ impl Queue {
                         rerun.is_some_and(|rerun| rerun.choices.parent().is_some())
                     }),
         }
+    }
+
+    /// Whether the delivery with this receipt has not ended by `now`. O(log n).
+    pub fn is_current(&self, receipt: Receipt, now: Millis) -> bool {
+        self.current(receipt, now).is_some()
+    }
+
+    /// The keys besides its own that the end of the delivery with this receipt may change: those of
+    /// EVENTS, of DEADTO and of the parent. O(log n).
+    pub fn keys_of_end(&self, receipt: Receipt, now: Millis) -> impl Iterator<Item = &[u8]> {
+        let lease = self.current(receipt, now);
+        let parent = lease.and_then(|lease| self.parent_of(lease.seq));
+        let dead_to = self.settings.dead_to.as_ref();
+        let keys = [
+            self.settings.events.as_deref(),
+            dead_to.map(|dead_to| &*dead_to.key),
+            parent.map(|parent| &*parent.key),
+        ];
+        keys.into_iter().flatten()
     }
 
     /// The ties that the queue has lost, if there are any.

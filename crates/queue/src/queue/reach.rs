@@ -106,7 +106,8 @@ impl Queue {
             | Op::Schedule(_)
             | Op::Unschedule { .. }
             | Op::PauseSchedule { .. }
-            | Op::Detach(_) => Reach::Nothing,
+            | Op::Detach(_)
+            | Op::Applied(_) => Reach::Nothing,
             Op::Touch { .. } | Op::Signal { .. } | Op::Reschedule { .. } => Reach::Events,
             Op::Send(send) => self.reach_of_sends([send], &[]),
             Op::AckSend(op) => self.reach_of_sends(&op.sends, op.receipt.as_slice()),

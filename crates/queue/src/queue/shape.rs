@@ -156,6 +156,7 @@ impl Writer {
             self.text(&delivery.token);
             self.receipt(delivery.first);
             self.plain(delivery.count);
+            self.text(delivery.applied.as_deref().unwrap_or_default());
         }
         for (receipt, end) in parts.old_ends() {
             self.receipt(receipt);

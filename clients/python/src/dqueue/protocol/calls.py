@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, Unpack
 
+from dqueue.protocol.effects import Effects
 from dqueue.protocol.message import Message, delivered
 from dqueue.protocol.options import (
     Instant,
@@ -125,16 +126,25 @@ def group_push(
 
 
 def fetch(
-    key: str, ack: Sequence[Receipt], results: Sequence[Payload], options: Mapping[str, Any]
+    key: str,
+    ack: Sequence[Receipt],
+    results: Sequence[Payload],
+    options: Mapping[str, Any],
+    apply: Effects | None = None,
 ) -> Call[list[Message]]:
     given = receipts(ack)
     acks: list[Word] = ["ACK", len(given), *given] if given else []
     if results:
         acks += ["RESULTS", len(results), *map(encode, results)]
-    return Call(
-        ["DQ.FETCH", encode(key), "WITHMETA", *acks, *words(options)],
-        lambda reply: [delivered(key, one) for one in reply or ()],
-    )
+    if apply:
+        acks += apply.words()
+
+    def read(reply: Any) -> list[Message]:
+        if apply:
+            apply.applied, reply = reply
+        return [delivered(key, one) for one in reply or ()]
+
+    return Call(["DQ.FETCH", encode(key), "WITHMETA", *acks, *words(options)], read)
 
 
 def _of_one_queue(reply: Any) -> list[Message]:
@@ -156,9 +166,18 @@ def family_info(family: str) -> Call[Info]:
     return Call(["DQ.NINFO", encode(family)], info)
 
 
-def ack(key: str, given: Sequence[Receipt], result: Payload | None, cost: int | None = None) -> Call[int]:
+def ack(
+    key: str, given: Sequence[Receipt], result: Payload | None, cost: int | None = None, apply: Effects | None = None
+) -> Call[int]:
     command = ["DQ.ACK", encode(key), *receipts(given), *words({"result": result, "cost": cost})]
-    return Call(command, int, has_settled=lambda reply: int(reply) == len(given))
+    if not apply:
+        return Call(command, int, has_settled=lambda reply: int(reply) == len(given))
+
+    def read(reply: Any) -> int:
+        apply.applied = reply
+        return int(reply is not None)
+
+    return Call([*command, *apply.words()], read, has_settled=lambda reply: reply is not None)
 
 
 class Next:
@@ -202,13 +221,21 @@ class Signal:
 
 
 def ack_send(
-    key: str, receipt: Receipt, following: Sequence[Next | Signal], result: Payload | None
+    key: str,
+    receipt: Receipt,
+    following: Sequence[Next | Signal],
+    result: Payload | None,
+    apply: Effects | None = None,
 ) -> Call[list[str | bool | None] | None]:
     command: list[Word] = ["DQ.ACKSEND", encode(key), *receipts([receipt]), *words({"result": result})]
+    if apply:
+        command += apply.words()
     for one in following:
         command += one.words(key)
 
     def read(reply: Any) -> list[str | bool | None] | None:
+        if apply:
+            apply.applied, reply = reply or (None, None)
         return None if reply is None else [bool(one) if isinstance(one, int) else maybe_text(one) for one in reply]
 
     return Call(command, read, has_settled=lambda reply: reply is not None)

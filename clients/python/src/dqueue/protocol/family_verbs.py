@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack
 
 from dqueue.protocol import calls, records
 from dqueue.protocol.calls import Next, Payload, Signal
+from dqueue.protocol.effects import Effects
 from dqueue.protocol.message import Message, by_queue
 from dqueue.protocol.options import (
     Conditions,
@@ -96,22 +97,24 @@ class FamilyVerbs:
 
     # ---- consuming --------------------------------------------------------------------------------------------------
 
-    def ack(self, *messages: Message, result: Payload | None = None, cost: int | None = None) -> Steps[int]:
+    def ack(
+        self, *messages: Message, result: Payload | None = None, cost: int | None = None, apply: Effects | None = None
+    ) -> Steps[int]:
         """DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease."""
         count = 0
         for key, own in by_queue(messages).items():
-            count += yield from step(calls.ack(key, own, result, cost))
+            count += yield from step(calls.ack(key, own, result, cost, apply))
         return count
 
     def ack_send(
-        self, message: Message, *following: Next | Signal, result: Payload | None = None
+        self, message: Message, *following: Next | Signal, result: Payload | None = None, apply: Effects | None = None
     ) -> Steps[builtins.list[str | bool | None] | None]:
         """DQ.ACKSEND: finishes a message and sends further ones to its queue, all in one step.
 
         They must be of the group of the message, or without a group, or name a queue in the same hash slot. So must the
         messages that get a signal.
         """
-        return (yield from step(calls.ack_send(message.queue, message, following, result)))
+        return (yield from step(calls.ack_send(message.queue, message, following, result, apply)))
 
     def nack(self, *messages: Message, **options: Unpack[NackOptions]) -> Steps[int]:
         """DQ.NACK: fails messages, as `Queue.nack` does. Returns how many failed. The others had lost their lease."""

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from dqueue.protocol.effects import Effects
 from dqueue.protocol.records import counts, headers, pairs, raw, text
 
 
@@ -49,6 +50,14 @@ class Message:
     """Set by the heartbeat of the worker when the lease is over. Another consumer may have the message now."""
     cost: int | None = None
     """Set by a handler: the real cost of the message for its limits. The worker acks it with that."""
+    _effects: Effects | None = field(default=None, repr=False)
+
+    @property
+    def effects(self) -> Effects:
+        """Changes of Redis keys that the worker does together with its ack of this message. A handler adds to them."""
+        if self._effects is None:
+            self._effects = Effects()
+        return self._effects
 
     @property
     def text(self) -> str:

@@ -15,6 +15,7 @@ from dqueue.protocol import calls, records
 from dqueue.protocol.calls import Call, Next, Page, Payload, Receipt, Signal
 from dqueue.protocol.client import check_block
 from dqueue.protocol.control_verbs import ControlVerbs
+from dqueue.protocol.effects import Effects
 from dqueue.protocol.message import Message
 from dqueue.protocol.options import (
     Conditions,
@@ -140,13 +141,14 @@ class QueueVerbs(ControlVerbs):
         *,
         ack: Sequence[Receipt] = (),
         results: Sequence[Payload] = (),
+        apply: Effects | None = None,
         group: str | None = None,
         **options: Unpack[FetchOptions],
     ) -> Call[list[Message]]:
         """DQ.FETCH ... WITHMETA: acks the given messages, then takes up to `count` others. May return none.
 
         `results` holds a result for each message of `ack`, in the same order, or nothing. With `group` it takes messages
-        of that group only.
+        of that group only. `apply` goes with the one message of `ack`; an error of it fetches nothing.
 
         `block` waits that long (ms) for one. It must be shorter than the client's socket timeout (ValueError), as a
         reply that nobody reads is a delivery lost until its lease is over.
@@ -155,7 +157,7 @@ class QueueVerbs(ControlVerbs):
         leases end when the connection does, `grace` ms later.
         """
         self._check_block(options)
-        return calls.fetch(self.key, ack, results, {"count": 1, **options, "group": group})
+        return calls.fetch(self.key, ack, results, {"count": 1, **options, "group": group}, apply)
 
     def fetch_first(self, others: Sequence[HasKey], **options: Unpack[FetchOptions]) -> Call[list[Message]]:
         """DQ.MFETCH ... WITHMETA: takes messages of the first of several queues that can give: this one, then the others.
@@ -169,22 +171,25 @@ class QueueVerbs(ControlVerbs):
         block = options.get("block")
         check_block(self.client, None if block is None else millis(block))
 
-    def ack(self, *receipts: Receipt, result: Payload | None = None, cost: int | None = None) -> Call[int]:
+    def ack(
+        self, *receipts: Receipt, result: Payload | None = None, cost: int | None = None, apply: Effects | None = None
+    ) -> Call[int]:
         """DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease.
 
-        `cost` is what each of them has really taken of its limits.
+        `cost` is what each of them has really taken of its limits. `apply`, with one message, changes other Redis keys in
+        the same step; `apply.applied` is then what the plain commands reply.
         """
-        return calls.ack(self.key, receipts, result, cost)
+        return calls.ack(self.key, receipts, result, cost, apply)
 
     def ack_send(
-        self, receipt: Receipt, *following: Next | Signal, result: Payload | None = None
+        self, receipt: Receipt, *following: Next | Signal, result: Payload | None = None, apply: Effects | None = None
     ) -> Call[list[str | bool | None] | None]:
         """DQ.ACKSEND: finishes a message and sends the messages and signals that follow from it, all in one step.
 
         Returns the ids, with None for one that was taken, and what `signal` returns for each signal; or None, and nothing
         was done, if the lease was lost.
         """
-        return calls.ack_send(self.key, receipt, following, result)
+        return calls.ack_send(self.key, receipt, following, result, apply)
 
     def nack(self, *receipts: Receipt, **options: Unpack[NackOptions]) -> Call[int]:
         """DQ.NACK: fails messages. Returns how many failed. The others had lost their lease.

@@ -133,12 +133,13 @@ class Done:
 def success(message: Message, outcome: Outcome) -> Done | Call[Any]:
     """Returns the command for a message whose handler returned `outcome`, or that it can be acked with others."""
     if isinstance(outcome, Follow) and outcome.following:
-        return calls.ack_send(message.queue, message, outcome.following, outcome.result)
+        return calls.ack_send(message.queue, message, outcome.following, outcome.result, message._effects)
     result = outcome.result if isinstance(outcome, Follow) else outcome
-    if message.cost is None and (result is None or isinstance(result, (str, bytes))):
+    effects = message._effects
+    if not effects and message.cost is None and (result is None or isinstance(result, (str, bytes))):
         return Done(message, result)
-    # A cost belongs to one message. A result that is no text is refused, and this must not affect other messages.
-    return calls.ack(message.queue, [message], result, message.cost)
+    # A cost and effects belong to one message. A result that is no text is refused, and this must not affect other messages.
+    return calls.ack(message.queue, [message], result, message.cost, effects)
 
 
 def given_back(messages: Sequence[Message]) -> list[Call[int]]:

@@ -46,6 +46,7 @@ const SIGNAL: u8 = 29;
 const CHILDREN: u8 = 30;
 const LIMIT: u8 = 32;
 const DETACH: u8 = 40;
+const APPLIED: u8 = 41;
 
 /// The parts of a FETCH that have a byte of their own, as bits.
 mod more {
@@ -108,6 +109,7 @@ pub fn kind(op: &Op) -> u8 {
         Op::Moved(_) => MOVED,
         Op::Children(_) => CHILDREN,
         Op::Detach(_) => DETACH,
+        Op::Applied(_) => APPLIED,
         Op::Limit { .. } => LIMIT,
     }
 }

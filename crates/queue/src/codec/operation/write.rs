@@ -24,6 +24,11 @@ use crate::{Millis, Op, Receipt, Seq};
 pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
     match op {
         Op::Tick | Op::Detach(_) | Op::Duplicate => {}
+        Op::Applied(applied) => {
+            put_bytes(out, &applied.consumer);
+            put_bytes(out, &applied.token);
+            out.extend_from_slice(&applied.outcomes);
+        }
         Op::Alter(changes) => put_changes(out, changes),
         Op::Send(send) => put_send(out, send),
         Op::Fetch(fetch) => put_fetch(out, fetch, receipt, time_us),

@@ -71,6 +71,8 @@ pub mod tag {
     pub const NAMED: u8 = 9;
     /// The last delivery of a consumer that asked for it with a token.
     pub const TOKEN: u8 = 10;
+    /// The same of a FETCH that has applied something: what, and the delivery, which may be empty.
+    pub const APPLIED: u8 = 25;
     /// The end that a lease had before its connection closed.
     pub const OLD_END: u8 = 11;
     /// The outcome of dead messages that were to go to another queue.

@@ -126,8 +126,14 @@ impl<'a> Writer<'a, '_> {
         }
         for (name, delivery) in self.parts.token_deliveries() {
             let frame = self.blocks.begin();
-            frame.push(tag::TOKEN);
+            frame.push(match delivery.applied {
+                Some(_) => tag::APPLIED,
+                None => tag::TOKEN,
+            });
             put_bytes(frame, name);
+            if let Some(applied) = &delivery.applied {
+                put_bytes(frame, applied);
+            }
             put_number(frame, delivery.first);
             put_number(frame, delivery.count);
             self.blocks.end(&delivery.token);

@@ -1,7 +1,7 @@
 //! TOKEN: a FETCH whose reply was lost gives the same deliveries once more.
 
 use crate::consumer::TokenDelivery;
-use crate::op::{Delivered, Deliveries, Fetch};
+use crate::op::{Applied, Delivered, Deliveries, Done, Fetch};
 use crate::queue::Queue;
 use crate::{ConsumerIx, Millis};
 
@@ -54,20 +54,50 @@ impl Queue {
         fetch: &Fetch,
         given: &[Delivered],
     ) {
+        let last = self.consumers.token_delivery(consumer);
+        let last = last.filter(|last| last.applied.is_some());
+        if fetch.token.is_none() && last.is_some() {
+            // What was applied is told until the next token of the consumer.
+            return;
+        }
+        let last = last.filter(|last| Some(&*last.token) == fetch.token.as_deref());
+        let applied = last.and_then(|last| last.applied.clone());
         let token = fetch.token.as_deref().zip(given.first());
         let delivery = token.map(|(token, first)| TokenDelivery {
             token: token.into(),
             first: first.receipt,
             count: given.len() as u64,
+            applied,
         });
         self.consumers.set_token_delivery(consumer, delivery);
+    }
+
+    /// What the last FETCH of this consumer has applied, if it had this token.
+    pub fn applied(&self, consumer: &[u8], token: &[u8]) -> Option<&[u8]> {
+        let last = self.consumers.token_delivery_of(consumer);
+        let last = last.filter(|last| *last.token == *token)?;
+        last.applied.as_deref()
+    }
+
+    /// Keeps what a FETCH with a token has applied, before it delivers anything.
+    pub(in crate::queue) fn note_applied(&mut self, applied: &Applied<'_>, now: Millis) -> Done {
+        let consumer = self.consumers.see(&applied.consumer, now);
+        let delivery = TokenDelivery {
+            token: (*applied.token).into(),
+            first: 0,
+            count: 0,
+            applied: Some((*applied.outcomes).into()),
+        };
+        self.consumers.set_token_delivery(consumer, Some(delivery));
+        self.effects.changed = true;
+        Done::Ok
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::{Done, Moment, Op, Send};
+    use crate::op::{Moment, Op, Send};
     use crate::settings::{Clock, Settings};
     use crate::Receipt;
 

@@ -309,7 +309,8 @@ impl Model {
             | Op::CatchUp { .. }
             | Op::Moved(_)
             | Op::Children(_)
-            | Op::Detach(_) => {
+            | Op::Detach(_)
+            | Op::Applied(_) => {
                 unreachable!("not modelled")
             }
         };

@@ -117,6 +117,7 @@ impl Queue {
             }),
             Op::Moved(moved) => Ok(self.moved(moved, now)),
             Op::Detach(ties) => Ok(self.detach(*ties)),
+            Op::Applied(applied) => Ok(self.note_applied(applied, now)),
             Op::Children(counted) => Ok(self.count_children(counted, now)),
         }
     }

@@ -8,16 +8,17 @@ mod send;
 mod values;
 
 use super::{
-    ACK, ACK_SEND, ADVANCE, ALTER, CANCEL, CATCH_UP, CHILDREN, DETACH, DUPLICATE, END_LEASES,
-    FETCH, FETCH_MORE, FIND_DO, GRACE, GROUP_SET, HOLDS, LIMIT, MESSAGES, MOVED, NACK, PAUSE,
-    PAUSE_SCHEDULE, PURGE, REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, SIGNAL, TAKEN_IDS,
-    TICK, TOUCH, UNSCHEDULE, UPDATE,
+    ACK, ACK_SEND, ADVANCE, ALTER, APPLIED, CANCEL, CATCH_UP, CHILDREN, DETACH, DUPLICATE,
+    END_LEASES, FETCH, FETCH_MORE, FIND_DO, GRACE, GROUP_SET, HOLDS, LIMIT, MESSAGES, MOVED, NACK,
+    PAUSE, PAUSE_SCHEDULE, PURGE, REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, SIGNAL,
+    TAKEN_IDS, TICK, TOUCH, UNSCHEDULE, UPDATE,
 };
+use crate::codec::effect;
 use crate::codec::options::{changes, due, limit_rule, rate};
 use crate::codec::wire::Reader;
 use crate::detached::Ties;
 use crate::limits::{self, Invalid};
-use crate::op::{FindAct, GroupChanges, Redrive, Removal};
+use crate::op::{Applied, FindAct, GroupChanges, Redrive, Removal};
 use crate::{Op, Receipt};
 use counted::counted;
 use fetch::{fetch, fetch_with_more};
@@ -181,6 +182,18 @@ pub fn read<'a>(
             dead_to: has(1),
             parents: has(2),
         }),
+        APPLIED => {
+            let (consumer, token) = (reader.bytes()?, reader.bytes()?);
+            limits::name(consumer)?;
+            limits::token(token)?;
+            let outcomes = reader.rest();
+            effect::decode_outcomes(outcomes)?;
+            Op::Applied(Applied {
+                consumer: consumer.into(),
+                token: token.into(),
+                outcomes: outcomes.into(),
+            })
+        }
         CHILDREN => Op::Children(counted(reader)?),
         _ => return Err(Invalid("a log entry has an unknown kind of operation")),
     };

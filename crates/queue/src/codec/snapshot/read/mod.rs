@@ -9,6 +9,7 @@ use super::children::report;
 use super::dead_letters::dead_letters;
 use super::detached::detached;
 use super::{tag, Bases};
+use crate::codec::effect;
 use crate::codec::options::{clock, parent, rule, send_options, settings, OfSend};
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::collections::rate_window::RateWindow;
@@ -149,8 +150,13 @@ impl Decoder {
                 reader.end()?;
                 builder.consumer(name, known)
             }
-            tag::TOKEN => {
+            tag @ (tag::TOKEN | tag::APPLIED) => {
                 let consumer = reader.bytes()?;
+                let applied = match tag == tag::APPLIED {
+                    true => Some(reader.bytes()?),
+                    false => None,
+                };
+                applied.map(effect::decode_outcomes).transpose()?;
                 let (first, count) = (reader.number()?, reader.number()?);
                 let token = reader.rest().into();
                 builder.token(
@@ -159,6 +165,7 @@ impl Decoder {
                         token,
                         first,
                         count,
+                        applied: applied.map(Into::into),
                     },
                 )
             }

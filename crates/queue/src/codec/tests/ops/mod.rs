@@ -11,8 +11,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use smallvec::SmallVec;
 
+use crate::codec::effect::encode_outcomes;
 use crate::dead_letters::{Moved, Stays};
 use crate::detached::Ties;
+use crate::effect::Outcome;
 use crate::message::after::Park;
 use crate::message::kin::Delta;
 use crate::message::state::State;
@@ -383,6 +385,11 @@ pub fn op(scale: Scale) -> BoxedStrategy<Op<'static>> {
         4 => counted(scale).prop_map(Op::Children),
         2 => any::<[bool; 3]>().prop_map(|[events, dead_to, parents]| {
             Op::Detach(Ties { events, dead_to, parents })
+        }),
+        1 => (name(), name(), vec(option::of(any::<i64>()), 1..4)).prop_map(|(consumer, token, numbers)| {
+            let outcomes = numbers.into_iter().map(|number| number.map(Outcome::Integer));
+            let outcomes = encode_outcomes(&outcomes.collect::<Vec<_>>()).into();
+            Op::Applied(Applied { consumer, token, outcomes })
         }),
     ]
     .boxed()

@@ -121,8 +121,9 @@ impl Builder {
     pub fn token(&mut self, consumer: &[u8], delivery: TokenDelivery) -> Checked {
         token(&delivery.token)?;
         let end = delivery.first.saturating_add(delivery.count);
+        let is_empty = delivery.applied.is_some() && (delivery.first, delivery.count) == (0, 0);
         ensure(
-            delivery.first > 0 && (1..=MAX_TOKEN_COUNT).contains(&delivery.count),
+            is_empty || delivery.first > 0 && (1..=MAX_TOKEN_COUNT).contains(&delivery.count),
             "a delivery with a token must have a receipt and 1 to 1000 messages",
         )?;
         ensure(

@@ -1,0 +1,145 @@
+//! Runs plain commands on keys that hold no queue, and looks at what such keys hold.
+
+use super::{raw, Context, Name, OwnedName};
+use dq_queue::effect::{Holds, Outcome};
+use std::os::raw::{c_char, c_int};
+
+/// The reply of the server is of a kind that no effect has, or it has refused the command.
+pub struct Unexpected(pub String);
+
+impl Context {
+    /// Runs a plain command: `name`, the key, and the other words. It is neither replicated nor
+    /// written to the log. Handlers of other modules may run.
+    ///
+    /// Error: the server refuses it.
+    pub fn run_plain<W: AsRef<[u8]>>(
+        &mut self,
+        name: &[u8],
+        key: Name<'_>,
+        words: &[W],
+    ) -> Result<Option<Outcome>, Unexpected> {
+        let name = std::ffi::CString::new(name).map_err(|_| Unexpected("a name".into()))?;
+        let owned: Vec<OwnedName> = words
+            .iter()
+            .map(|word| OwnedName::new(word.as_ref()))
+            .collect();
+        let mut strings: Vec<_> = [key.as_ptr()]
+            .into_iter()
+            .chain(owned.iter().map(|word| word.name().as_ptr()))
+            .collect();
+        // SAFETY: the context and the strings are live, the format says that they are an array, and
+        // the reply is freed once, after it was read.
+        unsafe {
+            let Some(call) = raw::RedisModule_Call else {
+                return Err(Unexpected("the server has no RedisModule_Call".into()));
+            };
+            let reply = call(
+                self.as_ptr(),
+                name.as_ptr(),
+                c"vE".as_ptr(),
+                strings.as_mut_ptr(),
+                strings.len(),
+            );
+            if reply.is_null() {
+                return Err(Unexpected("the server does not know the command".into()));
+            }
+            let outcome = read(reply);
+            api!(RedisModule_FreeCallReply(reply));
+            outcome
+        }
+    }
+
+    /// What a key holds. The server removes it first if it has expired.
+    pub fn look_at(&mut self, name: Name<'_>) -> Holds {
+        self.with_key(name, |key| {
+            // SAFETY: the key is open, or null, which has the type of nothing.
+            let kind = unsafe { api!(RedisModule_KeyType(key)) } as isize;
+            match kind {
+                raw::REDISMODULE_KEYTYPE_EMPTY => Holds::Nothing,
+                raw::REDISMODULE_KEYTYPE_STRING => Holds::String,
+                raw::REDISMODULE_KEYTYPE_LIST => Holds::List,
+                raw::REDISMODULE_KEYTYPE_SET => Holds::Set,
+                raw::REDISMODULE_KEYTYPE_ZSET => Holds::SortedSet,
+                raw::REDISMODULE_KEYTYPE_HASH => Holds::Hash,
+                raw::REDISMODULE_KEYTYPE_STREAM => Holds::Stream,
+                _ => {
+                    // SAFETY: the key is open and holds the value of a module.
+                    let found = unsafe { api!(RedisModule_ModuleTypeGetType(key)) };
+                    match !found.is_null() && found == super::value::value_type() {
+                        true => Holds::Queue,
+                        false => Holds::Other,
+                    }
+                }
+            }
+        })
+    }
+
+    /// Whether a key holds this string.
+    pub fn has_text(&mut self, name: Name<'_>, text: &[u8]) -> bool {
+        self.text_of(name).is_some_and(|found| found == text)
+    }
+
+    /// The string that a key holds; `None` if it holds none.
+    pub fn text_of(&mut self, name: Name<'_>) -> Option<Vec<u8>> {
+        if self.look_at(name) != Holds::String {
+            return None;
+        }
+        self.with_key(name, |key| {
+            let mut len = 0;
+            // SAFETY: the key is open and holds a string, whose bytes live until it is closed.
+            unsafe {
+                let text: *mut c_char = api!(RedisModule_StringDMA(
+                    key,
+                    &mut len,
+                    raw::REDISMODULE_READ as c_int
+                ));
+                (!text.is_null())
+                    .then(|| std::slice::from_raw_parts(text.cast::<u8>(), len).to_vec())
+            }
+        })
+    }
+
+    fn with_key<R>(
+        &mut self,
+        name: Name<'_>,
+        look: impl FnOnce(*mut raw::RedisModuleKey) -> R,
+    ) -> R {
+        // SAFETY: the context and the name are live, and the key is closed once.
+        unsafe {
+            let mode = raw::REDISMODULE_READ as c_int;
+            let key = api!(RedisModule_OpenKey(self.as_ptr(), name.as_ptr(), mode)).cast();
+            let found = look(key);
+            if !key.is_null() {
+                api!(RedisModule_CloseKey(key));
+            }
+            found
+        }
+    }
+}
+
+/// Reads the reply of a plain command; `None` for null.
+///
+/// # Safety
+/// `reply` must be live.
+unsafe fn read(reply: *mut raw::RedisModuleCallReply) -> Result<Option<Outcome>, Unexpected> {
+    // SAFETY: the caller guarantees it. Texts of the reply live as long as it.
+    unsafe {
+        let text = || {
+            let mut len = 0;
+            let text = api!(RedisModule_CallReplyStringPtr(reply, &mut len));
+            match text.is_null() {
+                true => &[][..],
+                false => std::slice::from_raw_parts(text.cast::<u8>(), len),
+            }
+        };
+        match api!(RedisModule_CallReplyType(reply)) as isize {
+            raw::REDISMODULE_REPLY_INTEGER => Ok(Some(Outcome::Integer(api!(
+                RedisModule_CallReplyInteger(reply)
+            )))),
+            raw::REDISMODULE_REPLY_STRING if text() == b"OK" => Ok(Some(Outcome::Done)),
+            raw::REDISMODULE_REPLY_STRING => Ok(Some(Outcome::Text(text().into()))),
+            raw::REDISMODULE_REPLY_NULL => Ok(None),
+            _ => Err(Unexpected(String::from_utf8_lossy(text()).into_owned())),
+        }
+    }
+}
