@@ -166,12 +166,15 @@ impl NamedLimits {
             self.govern(ix);
             return vec![ix];
         }
-        let others = self.patterns.limits().filter(|other| *other != ix);
-        let mut patterns: Vec<LimitIx> = others.collect();
-        if self.get(ix).is_some_and(|limit| limit.own.is_some()) {
-            patterns.push(ix);
+        let was_there = self.patterns.limits().any(|other| other == ix);
+        let is_there = self.get(ix).is_some_and(|limit| limit.own.is_some());
+        // Another rule of a pattern leaves the patterns as they are.
+        if was_there != is_there {
+            let others = self.patterns.limits().filter(|other| *other != ix);
+            let patterns = others.chain(is_there.then_some(ix)).collect();
+            self.arrange(patterns);
         }
-        self.govern_all(patterns)
+        self.govern_all()
     }
 
     /// Sets the rule that a name or a pattern has of its own, and applies it nowhere yet.
@@ -183,14 +186,17 @@ impl NamedLimits {
         ix
     }
 
-    /// Applies the right rules to all limits, with these patterns. Returns the limits. O(limits +
-    /// patterns).
-    fn govern_all(&mut self, patterns: Vec<LimitIx>) -> Vec<LimitIx> {
+    /// Makes these the patterns. O(their text * log).
+    fn arrange(&mut self, patterns: Vec<LimitIx>) {
         let named = patterns.iter().filter_map(|ix| {
             let limit = self.get(*ix)?;
             Some((&*limit.name, *ix))
         });
         self.patterns = Patterns::new(named.collect());
+    }
+
+    /// Applies the right rules to all limits. Returns the limits. O(limits).
+    fn govern_all(&mut self) -> Vec<LimitIx> {
         let all: Vec<LimitIx> = self.starting_at(0).map(|(ix, _)| ix).collect();
         for ix in &all {
             self.govern(*ix);
@@ -220,7 +226,8 @@ impl NamedLimits {
             between.sum::<usize>() <= MAX_BETWEEN,
             "the patterns of a queue are too long between their stars",
         )?;
-        self.govern_all(patterns);
+        self.arrange(patterns);
+        self.govern_all();
         Ok(())
     }
 
