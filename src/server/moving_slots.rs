@@ -26,7 +26,7 @@ impl From<NotHere> for Failure {
     }
 }
 
-/// What may happen in a queue at an operation.
+/// The events that an operation can cause in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum May {
     /// The due events, and the operation.

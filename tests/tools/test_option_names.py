@@ -26,7 +26,7 @@ OTHERWISE = {
     # A call with effects goes through the client's method for any command: `do`.
     **dict.fromkeys(["Python", "Node", "Go"], EFFECTS),
 
-    # What is no setting, and the values that DEADTO and other settings have: dq passes them on as they are typed.
+    # Words that are no setting, and values of DEADTO and others: dq passes them on as they are typed.
     "settings of dq": set(
         "NX CLOCK SERVER MANUAL RETRIES REJECTED EXPIRED BATCH TIMEOUTS CHILDREN FIXED LINEAR EXP BLOCK SKIP CONTINUE ON OFF "
         "COUNT TIME COST".split()

@@ -12,7 +12,7 @@ use crate::op::Op;
 pub struct AckRequest<'a> {
     /// The operation.
     pub op: Op<'a>,
-    /// What it does besides, if its one receipt is current.
+    /// The effects that go with it, if its one receipt is current.
     pub apply: Option<Box<Apply<'a>>>,
 }
 

@@ -22,7 +22,7 @@ pub struct AckSendRequest<'a> {
     pub receipt: Receipt,
     /// The result text to keep with the finished message.
     pub result: Option<Cow<'a, [u8]>>,
-    /// What it does besides.
+    /// The effects that go with the acknowledgement.
     pub apply: Option<Box<Apply<'a>>>,
     /// The messages to send, in order; 1 to [`MOST_SENDS`].
     pub next: Vec<Next<'a>>,

@@ -26,7 +26,7 @@ pub struct FetchRequest<'a> {
     pub bind: Option<Millis>,
     /// Whether the reply holds more fields of each message.
     pub with_meta: bool,
-    /// What its one acknowledgement does besides.
+    /// The effects that go with its one acknowledgement.
     pub apply: Option<Box<Apply<'a>>>,
 }
 

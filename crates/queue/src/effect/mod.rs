@@ -71,7 +71,7 @@ pub enum Access {
     Delete,
 }
 
-/// What is known of a verb.
+/// The properties of a verb.
 struct Row {
     verb: Verb,
     name: &'static str,
@@ -234,7 +234,7 @@ pub enum Is<'a> {
     Equal(&'a [u8]),
 }
 
-/// What an acknowledgement does besides.
+/// The effects and conditions of an acknowledgement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Apply<'a> {
     /// The effects in the order in which they are done; 1 to [`MOST_EFFECTS`].
@@ -243,7 +243,7 @@ pub struct Apply<'a> {
     pub conditions: Vec<Condition<'a>>,
 }
 
-/// What a plain command has replied.
+/// The reply of a plain command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// OK.

@@ -112,7 +112,7 @@ struct Walk<'w, 'p, 'a> {
     wanted: &'w [&'p Path],
     /// The place of the first of them among all paths.
     first: usize,
-    /// What was found, by the place of the path.
+    /// The values that were found, by the place of the path.
     found: &'w mut BTreeMap<usize, Found<'a>>,
     depth: usize,
 }

@@ -57,7 +57,7 @@ impl Queue {
         let last = self.consumers.token_delivery(consumer);
         let last = last.filter(|last| last.applied.is_some());
         if fetch.token.is_none() && last.is_some() {
-            // What was applied is told until the next token of the consumer.
+            // A repeated call gets the replies of APPLY until the consumer's next token.
             return;
         }
         let last = last.filter(|last| Some(&*last.token) == fetch.token.as_deref());
