@@ -170,10 +170,11 @@ impl Leases {
             return Ok(is_repeated);
         };
         let is_last = last.as_deref() == Some(&**token);
+        // A lease that is over repeats nothing, even if the timer has not come to it yet.
         let running = self
             .leases
             .iter()
-            .filter(|(_, lease)| lease.fetch == *number);
+            .filter(|(_, lease)| lease.fetch == *number && lease.until > step.now);
         let running: Vec<(Receipt, Seq)> = running
             .filter(|_| is_last)
             .map(|(receipt, lease)| (*receipt, lease.seq))
