@@ -13,12 +13,13 @@ class Failure(Exception):
     """The exception of `do` for an error reply of the server."""
 
 
-def run(case, do, work=None, durable=None):
+def run(case, do, work=None, durable=None, apply=None):
     """Runs one case.
 
     `do(words)` sends a command and returns its reply, or raises Failure. `work(key, n, grace, types)` runs the client's
     worker until the n-th message has stopped it; `grace` is in ms, or None for the client's own. The handler is for these
     types, or for all if there are none. `durable(key, verb, *words)` sends or acks by a queue that nobody confirms.
+    `apply(key, step)` settles a message with effects, and returns what the client returns, and what was applied.
     """
     known = {"key": f"case:{next(_numbers)}"}
     for step in case["steps"]:
@@ -28,6 +29,15 @@ def run(case, do, work=None, durable=None):
         if "durable" in step:
             verb, *words = step["durable"]
             durable(known["key"], verb, *(known[word[1:-1]] if word[0] == "<" else word for word in words))
+            continue
+        if "apply" in step:
+            given = json.loads(re.sub(r"<(\w+)>", lambda name: str(known.get(name[1], name[0])), json.dumps(step)))
+            try:
+                returned, applied = apply(known["key"], given)
+            except Failure as failure:
+                assert "error" in step and is_error(step["error"], str(failure)), f"{given}: {failure}"
+            else:
+                assert returned == step["returns"] and matches(step["applied"], applied, known), f"{given}: {returned}, {applied}"
             continue
         words = [re.sub(r"<(\w+)>", lambda name: str(known[name[1]]), str(word)) for word in step["do"]]
         try:

@@ -233,7 +233,7 @@ export class Handling {
       const result = await callFor(call, () => this.handle(message, running));
       if (this.#over(running)) return;
       const outcome = asOutcome(result);
-      if (outcome.following.length) await this.settling.follow(message, outcome);
+      if (outcome.following.length || message.collected) await this.settling.follow(message, outcome, running.booked);
       else this.settling.done({ message, result: outcome.result, cost: running.booked });
       this.reports.done(message, result);
     } catch (error) {

@@ -1,5 +1,6 @@
 export type { RedisClient } from './adapter.js';
 export type { DurableOptions } from './durable.js';
+export { Effects } from './effects.js';
 export { CommandError, ConnectionError, NotConfirmedError, Park, QueueClosedError, QueueFullError, Reject, Retry, Snooze } from './errors.js';
 export { Family, type FamilyInfo, type FamilySettings } from './family.js';
 export { Follow, type Next, type Signal } from './follow.js';

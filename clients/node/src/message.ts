@@ -1,5 +1,6 @@
 /** A delivered message. */
 
+import { Effects } from './effects.js';
 import type { After, ChildCounts } from './records.js';
 import { bytes, maybeText, shaped, text } from './replies.js';
 
@@ -38,6 +39,7 @@ export class Message<T = unknown> {
   readonly #reply: unknown;
   #shaped: Meta | undefined;
   #data: { value: T } | undefined;
+  #effects: Effects | undefined;
 
   /** Reads one element of the reply to FETCH ... WITHMETA. */
   constructor(queue: string, reply: unknown) {
@@ -125,8 +127,19 @@ export class Message<T = unknown> {
   get after(): After | null {
     return this.#meta.after ?? null;
   }
+
   /** The children that the message waited for, and their ends. */
   get children(): ChildCounts | null {
     return this.#meta.children ?? null;
+  }
+
+  /** Changes of Redis keys that the worker does together with its ack of this message. A handler adds to them. */
+  get effects(): Effects {
+    return (this.#effects ??= new Effects());
+  }
+
+  /** The effects of a handler that has added some. */
+  get collected(): Effects | undefined {
+    return this.#effects?.isEmpty ? undefined : this.#effects;
   }
 }

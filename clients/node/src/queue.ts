@@ -6,6 +6,7 @@ import { type Changing, Plainly } from './changing.js';
 import type { RedisClient, Server } from './adapter.js';
 import { call, serverOf } from './connection.js';
 import { Durably, type DurableOptions } from './durable.js';
+import { type Effects, effectWords } from './effects.js';
 import { CommandError } from './errors.js';
 import { type Next, followingWords, type Signal } from './follow.js';
 import { Inspection } from './inspection.js';
@@ -51,6 +52,8 @@ export interface FetchOptions {
   ack?: readonly Receipt[];
   /** A result for each message of `ack`. An empty one is none. */
   results?: readonly Payload[];
+  /** Effects that go with the one message of `ack`. After an error of them nothing is fetched. */
+  apply?: Effects;
   noAck?: boolean;
 }
 
@@ -60,6 +63,8 @@ export interface AckOptions {
   result?: Payload;
   /** The cost that each message has really had for its limits. */
   cost?: number;
+  /** Changes of other Redis keys in the same step, with one message. `apply.applied` is then what they reply. */
+  apply?: Effects;
 }
 
 /** Options of DQ.NACK. Spans of time are ms. */
@@ -235,9 +240,14 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
 
   /** DQ.FETCH. With `block` it waits on a connection of its own. */
   async fetch(given: FetchOptions = {}): Promise<Message[]> {
-    const { ack = [], results, ...rest } = given;
-    const words = ['WITHMETA', ...acks(ack, results), ...options(rest)];
-    const reply = given.block === undefined ? await this.call('FETCH', words) : await this.callBlocking('FETCH', [this.key, ...words], given.block);
+    const { ack = [], results, apply, ...rest } = given;
+    const words = ['WITHMETA', ...acks(ack, results), ...effectWords(apply, this.server.prefix), ...options(rest)];
+    let reply = given.block === undefined ? await this.call('FETCH', words) : await this.callBlocking('FETCH', [this.key, ...words], given.block);
+    if (apply && !apply.isEmpty) {
+      const [applied, fetched] = list(reply);
+      apply.read(applied);
+      reply = fetched;
+    }
     return list(reply).map((one) => new Message(this.key, one));
   }
 
@@ -245,7 +255,7 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
    * DQ.MFETCH: fetches from the first of several queues that can give, this one before the others. `message.queue` says
    * which it was. In a cluster they must be in one slot.
    */
-  async fetchFirst(others: readonly Queue[], given: Omit<FetchOptions, 'ack' | 'results' | 'group'> = {}): Promise<Message[]> {
+  async fetchFirst(others: readonly Queue[], given: Omit<FetchOptions, 'ack' | 'results' | 'apply' | 'group'> = {}): Promise<Message[]> {
     const keys = [this.key, ...others.map(({ key }) => key)];
     const words = [String(keys.length), ...keys, 'WITHMETA', ...options(given)];
     const reply =
@@ -257,8 +267,10 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
   }
 
   /** DQ.ACK. `cost` is what each has really taken of its limits. Returns how many were acked; the other receipts were stale. */
-  async ack(done: Receipt | readonly Receipt[], given: AckOptions = {}): Promise<number> {
-    return this.#settle('ACK', receipts(done), options(given));
+  async ack(done: Receipt | readonly Receipt[], { apply, ...given }: AckOptions = {}): Promise<number> {
+    if (!apply || apply.isEmpty) return this.#settle('ACK', receipts(done), options(given));
+    const words = ['DQ.ACK', this.key, ...receipts(done), ...options(given), ...apply.words(this.server.prefix)];
+    return Number(apply.read(await this.#changing.settle(words, (reply) => reply !== null)));
   }
 
   /**
@@ -269,10 +281,16 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
   async ackSend(
     done: Receipt,
     following: readonly (Next | Signal)[],
-    given: Pick<AckOptions, 'result'> = {},
+    { apply, ...given }: Pick<AckOptions, 'result' | 'apply'> = {},
   ): Promise<(string | boolean | null)[] | null> {
-    const words = ['DQ.ACKSEND', this.key, ...receipts(done), ...options(given), ...followingWords(following, this.key, this.server.prefix)];
-    const reply = await this.#changing.settle(words, (reply) => reply !== null);
+    const { prefix } = this.server;
+    const words = [...receipts(done), ...options(given), ...effectWords(apply, prefix), ...followingWords(following, this.key, prefix)];
+    let reply = await this.#changing.settle(['DQ.ACKSEND', this.key, ...words], (reply) => reply !== null);
+    if (apply && !apply.isEmpty) {
+      const [applied = null, ids = null] = list(reply);
+      apply.read(applied);
+      reply = ids;
+    }
     return reply === null ? null : list(reply).map((one) => (typeof one === 'number' ? one === 1 : maybeText(one)));
   }
 

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { within } from './bounds.js';
 import type { Server } from './adapter.js';
 import { call } from './connection.js';
+import { effectWords } from './effects.js';
 import { CommandError, isTransient, pauses } from './errors.js';
 import { followingWords } from './follow.js';
 import type { Message } from './message.js';
@@ -98,10 +99,15 @@ export class Settling {
     if (refusal instanceof CommandError) await nack({ error: refusal.message });
   }
 
-  /** Acks a message, and sends the messages that follow from it, in one step. Throws if the server refuses that. */
-  async follow(message: Message, { result, following }: Outcome): Promise<void> {
-    const words = [...receipts(message), ...options({ result }), ...followingWords(following, message.queue, this.server.prefix)];
-    const refusal = await this.insist('ACKSEND', message.queue, words);
+  /**
+   * Acks a message, does its effects, and sends the messages that follow from it, in one step. Throws if the server refuses
+   * that. A message that others follow from has no real cost.
+   */
+  async follow(message: Message, { result, following }: Outcome, cost: number | undefined): Promise<void> {
+    const { prefix } = this.server;
+    const [verb, own] = following.length ? ['ACKSEND', { result }] : ['ACK', { result, cost }];
+    const words = [...options(own), ...effectWords(message.collected, prefix), ...followingWords(following, message.queue, prefix)];
+    const refusal = await this.insist(verb, message.queue, [...receipts(message), ...words]);
     if (refusal instanceof CommandError) throw refusal;
   }
 

@@ -163,7 +163,7 @@ export interface Conditions {
 }
 
 /** Returns a value as words of the wire. */
-export function word(value: string | number | Uint8Array | Date): Word {
+export function word(value: string | number | bigint | Uint8Array | Date): Word {
   if (typeof value === 'string' || Buffer.isBuffer(value)) return value;
   if (value instanceof Date) return String(value.getTime());
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);

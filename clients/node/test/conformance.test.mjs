@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 
-import { Follow, Park, Queue, Reject, Retry, Snooze, Worker, partition, queues, route, slot, tags } from 'dq-queue';
+import { Effects, Follow, Park, Queue, Reject, Retry, Snooze, Worker, partition, queues, route, slot, tags } from 'dq-queue';
 import { each } from './setup.mjs';
 
 const folder = process.env.DQ_CONFORMANCE ?? new URL('../../../tests/conformance/', import.meta.url);
@@ -16,6 +16,7 @@ for (const { name, steps } of read('cases.json').cases) {
     for (const step of steps) {
       if (step.work) await work(client, queue.key, step);
       else if (step.durable) await durable(client, known, step);
+      else if (step.apply) await apply(queue, known, step);
       else await command(client, known, step);
     }
   });
@@ -35,7 +36,7 @@ async function command(client, known, step) {
   compare(step.reply, reply, known, step.do.join(' '));
 }
 
-const filled = (text, known) => text.replace(/<(\w+)>/g, (_, name) => known[name]);
+const filled = (text, known) => text.replace(/<(\w+)>/g, (all, name) => known[name] ?? all);
 
 function compare(expected, given, known, what) {
   if (Buffer.isBuffer(given)) given = given.toString();
@@ -65,17 +66,39 @@ async function durable(client, known, { durable: [verb, word, id] }) {
   queue.close();
 }
 
+/** Settles a message by hand, with effects. */
+async function apply(queue, known, step) {
+  const { receipt, next, effects, returns, applied } = JSON.parse(filled(JSON.stringify(step), known));
+  const by = collect(new Effects(), effects);
+  const doing = {
+    ack: () => queue.ack(Number(receipt), { apply: by }),
+    ack_send: () => queue.ackSend(Number(receipt), [{ id: next[0], payload: next[1] }], { apply: by }),
+    fetch: async () => (await queue.fetch({ ack: [Number(receipt)], apply: by })).map(({ id }) => id),
+  }[step.apply]();
+  if (step.error) return void (await assert.rejects(doing, ({ name, message }) => name === 'CommandError' && message.startsWith(step.error)));
+  assert.deepEqual(await doing, returns);
+  compare(step.applied, by.applied, known, 'applied');
+}
+
+const collect = (effects, all) => all.reduce((into, [name, ...words]) => into[name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase())](...words), effects);
+
 async function work(client, key, { work: count, grace, types = ['*'] }) {
   const handle = (message, context) => {
     if (--count === 0) worker.stop();
-    return outcome(message, context);
+    return outcome(message, context, queue);
   };
-  const worker = new Worker(new Queue(client, key), Object.fromEntries(types.map((type) => [type, handle])), { grace });
+  const queue = new Queue(client, key);
+  const worker = new Worker(queue, Object.fromEntries(types.map((type) => [type, handle])), { grace });
   await worker.run();
 }
 
-async function outcome(message, { signal, note, cost }) {
-  const [verb, text, more] = message.data;
+async function outcome(message, { signal, note, cost }, queue) {
+  let [verb, text, more] = message.data;
+  if (verb === 'apply') {
+    collect(message.effects, text);
+    [verb, text, more] = message.data.slice(2);
+  }
+  if (verb === 'cancel') return void (await queue.cancel(message.id));
   if (verb === 'note' && message.note === null) assert.equal(await note(text), true);
   if (verb === 'fail' || (verb === 'note' && message.note === null)) throw new Error(text);
   if (verb === 'retry') throw new Retry(text, { delay: more });

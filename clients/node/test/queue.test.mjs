@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { CommandError, ConnectionError, Family, Message, Queue, QueueClosedError, QueueFullError, Worker } from 'dq-queue';
+import { CommandError, ConnectionError, Effects, Family, Message, Queue, QueueClosedError, QueueFullError, Worker } from 'dq-queue';
 import { Redis } from 'ioredis';
 import { close, each, newName, until, url, working } from './setup.mjs';
 
@@ -347,6 +347,9 @@ test('keyPrefix of ioredis comes before each key, also in replies and for other 
   assert.equal(messages[0].queue, queue.key);
   await queue.ackSend(messages[0], [{ payload: 'y', to: `${name}:other` }, { payload: 'z' }]);
   assert.deepEqual([await direct.exists(`shop:${name}:other`), await queue.len(), await other.len()], [1, 1, 1]);
+  const [y] = await other.fetch();
+  await other.ack(y, { apply: new Effects().set(`${name}:paid`, 'y').ifMissing(`${name}:paid`) });
+  assert.equal(await direct.get(`shop:${name}:paid`), 'y');
   const ran = [];
   const worker = new Worker(queue, ({ text }) => void ran.push(text), { block: 50 });
   await working(worker, () => until(async () => (await queue.len()) === 0));
