@@ -26,6 +26,12 @@ type step struct {
 	Work  int
 	Grace *int
 	Types []string
+	// Apply is the call that settles a message by hand, with effects.
+	Apply, Receipt string
+	Next           []string
+	Effects        []interface{}
+	Returns        interface{}
+	Applied        interface{}
 	// Durable has the steps of a queue whose commands nobody confirms.
 	Durable []string
 }
@@ -59,13 +65,17 @@ func runCase(t *testing.T, cli dq.RedisCli, key string, steps []step) {
 			durably(t, dq.NewQueue(connect(t), key), known, one.Durable)
 			continue
 		}
+		if one.Apply != "" {
+			apply(t, dq.NewQueue(cli, key), known, one)
+			continue
+		}
 		if one.Do == nil {
 			work(t, dq.NewQueue(cli, key), one)
 			continue
 		}
 		words := make([]interface{}, len(one.Do))
 		for i, word := range one.Do {
-			words[i] = name.ReplaceAllStringFunc(text(word), func(found string) string { return known[found[1:len(found)-1]] })
+			words[i] = filled(text(word), known)
 		}
 		reply, err := cli.Do(words...)
 		if err != nil {
@@ -76,6 +86,10 @@ func runCase(t *testing.T, cli dq.RedisCli, key string, steps []step) {
 			t.Fatalf("%v: %v, not %v", words, reply, one)
 		}
 	}
+}
+
+func filled(text string, known map[string]string) string {
+	return name.ReplaceAllStringFunc(text, func(found string) string { return known[found[1:len(found)-1]] })
 }
 
 // durably sends or acks by a queue whose commands nobody confirms: the server has no replica.
@@ -107,6 +121,10 @@ func work(t *testing.T, q *dq.Queue, one step) {
 		}
 		var payload []interface{}
 		must(t, m.JSON(&payload))
+		if payload[0] == "apply" {
+			collect(m.Effects(), payload[1].([]interface{}), nil)
+			payload = payload[2:]
+		}
 		return outcome(t, handling, m, payload)
 	}
 	mux := dq.Mux{}
@@ -163,6 +181,9 @@ func outcome(t *testing.T, handling context.Context, m *dq.Message, payload []in
 		}
 		m.SetResult(m.Note)
 		return nil
+	case "cancel":
+		_, err := m.Queue.Cancel(ctx, m.ID)
+		return err
 	case "cost":
 		m.SetCost(int(payload[1].(float64)))
 		return nil
@@ -184,8 +205,7 @@ func matches(expected, reply interface{}, known map[string]string) bool {
 			}
 			return reply != nil && (label == "any" || known[label] == text(reply))
 		}
-		want = name.ReplaceAllStringFunc(want, func(found string) string { return known[found[1:len(found)-1]] })
-		return reply != nil && text(reply) == want
+		return reply != nil && text(reply) == filled(want, known)
 	case bool:
 		return reply == want || reply == map[bool]int64{true: 1, false: 0}[want]
 	case float64:

@@ -15,7 +15,7 @@ func (q *Queue) Fetch(ctx context.Context, options ...FetchOption) ([]*Message, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	messages, err := q.fetch(ctx, fetchWords(options))
+	messages, err := q.fetchApplying(ctx, fetchWords(options), effectsAmong(options))
 	if err == nil && len(messages) == 0 {
 		err = ctx.Err()
 	}
@@ -23,8 +23,12 @@ func (q *Queue) Fetch(ctx context.Context, options ...FetchOption) ([]*Message, 
 }
 
 func (q *Queue) fetch(ctx context.Context, words []string) ([]*Message, error) {
+	return q.fetchApplying(ctx, words, nil)
+}
+
+func (q *Queue) fetchApplying(ctx context.Context, words []string, effects *Effects) ([]*Message, error) {
 	reply, err := waiting(ctx, q.cli, q.command("FETCH", append([]string{"WITHMETA"}, words...)...), words)
-	return read(reply, err, each(q.delivery))
+	return read(reply, err, func(reply interface{}) []*Message { return each(q.delivery)(effects.rest(reply)) })
 }
 
 // FetchFirst takes messages of the first of several queues that can give: this one, then the others. Message.Queue says
@@ -84,6 +88,10 @@ func (q *Queue) Ack(ctx context.Context, receipts []int64, options ...AckOption)
 	for _, one := range options {
 		words = append(words, one.ackWords()...)
 	}
+	if effects := effectsAmong(options); !effects.isEmpty() {
+		reply, err := q.changeReceipts(ctx, "ACK", append(numbers(receipts), words...), isThere)
+		return read(reply, err, effects.keep)
+	}
 	return q.settle(ctx, "ACK", receipts, words)
 }
 
@@ -105,7 +113,7 @@ func (q *Queue) Touch(ctx context.Context, lease time.Duration, receipts []int64
 	return read(reply, err, whole)
 }
 
-// Following is a consequence of a message that is done: a Next or a Signal, in AckSend and Message.Follow.
+// Following is a consequence of a message that is done: a Next, a Signal or Effects, in AckSend and Message.Follow.
 type Following interface{ followingWords(key string) []string }
 
 // Next is a message that follows from another one.
@@ -142,8 +150,8 @@ func or(value, otherwise string) string {
 // ErrLeaseLost if the lease was lost, and nothing was done.
 func (q *Queue) AckSend(ctx context.Context, receipt int64, following ...Following) ([]string, error) {
 	words := append([]string{number(receipt)}, followingWords(following, q.key)...)
-	reply, err := q.changeReceipts(ctx, "ACKSEND", words, func(reply interface{}) bool { return reply != nil })
-	ids, err := read(reply, err, orNil(texts))
+	reply, err := q.changeReceipts(ctx, "ACKSEND", words, isThere)
+	ids, err := read(reply, err, func(reply interface{}) *[]string { return orNil(texts)(effectsAmong(following).rest(reply)) })
 	if err == nil && ids == nil {
 		err = ErrLeaseLost
 	}
@@ -162,7 +170,11 @@ func (q *Queue) settle(ctx context.Context, verb string, receipts []int64, last 
 	return read(reply, err, whole)
 }
 
-func followingWords(following []Following, key string) (words []string) {
+// isThere reports whether a reply is not null.
+func isThere(reply interface{}) bool { return reply != nil }
+
+func followingWords(following []Following, key string) []string {
+	words := effectsAmong(following).words()
 	for _, one := range following {
 		words = append(words, one.followingWords(key)...)
 	}

@@ -19,6 +19,7 @@ var (
 	ErrQueueClosed  = &ServerError{Code: "QUEUECLOSED"}
 	ErrWrongType    = &ServerError{Code: "WRONGTYPE"}
 	ErrNoPermission = &ServerError{Code: "NOPERM"}
+	ErrCondition    = &ServerError{Code: "CONDITION"} // of Effects
 	ErrQueueExists  = &ServerError{Code: "ERR", Text: "ERR queue already exists"}
 	ErrNoSuchQueue  = &ServerError{Code: "ERR", Text: "ERR no such queue"}
 )

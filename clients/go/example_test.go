@@ -50,6 +50,26 @@ func ExampleWorker() {
 	// <nil>
 }
 
+func ExampleMessage_Effects() {
+	payments, done := example("paid-once")
+	defer done()
+	cli := redigo.Dial(url)
+	defer cli.Close()
+	ctx, stop := context.WithCancel(context.Background())
+
+	worker := dq.Worker{Queue: payments, Handler: func(ctx context.Context, m *dq.Message) error {
+		m.Effects().IncrBy("paid:ann", 500).IfMissing("blocked:ann")
+		stop() // here, so that the example ends
+		return nil
+	}}
+	_, _ = cli.Do("DEL", "paid:ann")
+	_, _ = payments.Send(ctx, []byte("ann"))
+	_ = worker.Run(ctx)
+	paid, _ := cli.Do("GET", "paid:ann")
+	fmt.Printf("%s\n", paid)
+	// Output: 500
+}
+
 func ExampleJSON() {
 	orders, done := example("orders")
 	defer done()

@@ -50,6 +50,7 @@ type Message struct {
 type outcome struct {
 	result    *string
 	cost      *int
+	effects   *Effects
 	following []Following
 }
 
@@ -81,12 +82,36 @@ func (m *Message) SetNote(note string) error {
 	return err
 }
 
+// Effects are changes of Redis keys that the worker does together with its ack of the message. A handler adds to them. If the
+// server refuses them, the message has failed.
+func (m *Message) Effects() *Effects {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.said.collected()
+}
+
+// collected returns the effects of the message.
+func (o *outcome) collected() *Effects {
+	if o.effects == nil {
+		o.effects = new(Effects)
+	}
+	return o.effects
+}
+
 // Follow makes the worker send these messages and signals in the same step as the ack, when the handler has succeeded: all
 // of it or nothing. If the server refuses it (a full queue, say), the message has failed.
 func (m *Message) Follow(following ...Following) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.said.following = append(m.said.following, following...)
+	for _, one := range following {
+		if given, ok := one.(*Effects); ok {
+			all := m.said.collected()
+			all.effects = append(all.effects, given.effects...)
+			all.conditions = append(all.conditions, given.conditions...)
+		} else {
+			m.said.following = append(m.said.following, one)
+		}
+	}
 }
 
 // outcome returns the result of the handler for the message.

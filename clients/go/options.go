@@ -14,7 +14,7 @@ type (
 	QueueOption interface{ queueWords() []string }
 	// FetchOption is an option of Fetch and Family.Fetch.
 	FetchOption interface{ fetchWords() []string }
-	// AckOption is an option of Ack.
+	// AckOption is an option of Ack. Effects are one, too.
 	AckOption interface{ ackWords() []string }
 	// NackOption is an option of Nack.
 	NackOption interface{ nackWords() []string }

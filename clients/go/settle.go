@@ -61,7 +61,7 @@ func (r *run) refuseKiller(m *Message) error {
 // ended settles a message whose handler has ended with err.
 func (r *run) ended(ctx context.Context, m *Message, err error) {
 	said := m.outcome()
-	isPlain := said.cost == nil && len(said.following) == 0
+	isPlain := said.cost == nil && len(said.following) == 0 && said.effects.isEmpty()
 	switch {
 	case err == nil && isPlain && ctx.Err() == nil && r.leases.drop(m):
 		r.Observe(Acked, m)
@@ -78,7 +78,7 @@ func (r *run) ended(ctx context.Context, m *Message, err error) {
 
 // settleNow acks or nacks a message with a command of its own. It returns what has become of it.
 func (r *run) settleNow(m *Message, said outcome, err error) Step {
-	if err == nil && len(said.following) > 0 {
+	if err == nil && (len(said.following) > 0 || !said.effects.isEmpty()) {
 		var acked bool
 		if acked, err = r.follow(m, said); !isRefusal(err) {
 			return step(acked, Acked)
@@ -98,14 +98,18 @@ func (r *run) settleNow(m *Message, said outcome, err error) Step {
 	return step(changed > 0, become)
 }
 
-// follow acks a message and sends the messages that follow from it, in one step. It returns false if the lease was
-// over.
+// follow acks a message, does its effects and sends the messages that follow from it, in one step. It returns false if the
+// lease was over.
 func (r *run) follow(m *Message, said outcome) (bool, error) {
 	words := append([]string{number(m.Receipt)}, said.words()...)
+	verb := "ACK"
+	if len(said.following) > 0 {
+		verb = "ACKSEND"
+	}
 	words = append(words, followingWords(said.following, m.Queue.key)...)
-	reply, err := insist(r.settling, m.Queue.cli, r.Lease, m.Queue.command("ACKSEND", words...))
+	reply, err := insist(r.settling, m.Queue.cli, r.Lease, m.Queue.command(verb, words...))
 	if err != nil {
-		r.Logf("dq: ACKSEND failed: %v", err)
+		r.Logf("dq: %s failed: %v", verb, err)
 	}
 	return err == nil && reply != nil, err
 }
@@ -118,7 +122,7 @@ func (o outcome) words() (words []string) {
 	if o.cost != nil && len(o.following) == 0 {
 		words = append(words, "COST", count(*o.cost))
 	}
-	return words
+	return append(words, o.effects.words()...)
 }
 
 // ackNow acks a message with its result. If the server refuses the result, the message is dead: its work is done.
