@@ -13,6 +13,8 @@ use function is_string;
 /** One delivery of a message. */
 final class Message
 {
+    private ?Effects $effects = null;
+
     /**
      * @param string $queue the key of the queue that it came from
      * @param int $receipt names this delivery. It grows with every delivery of the queue, so it serves as a fencing
@@ -97,6 +99,18 @@ final class Message
     public function headers(): array
     {
         return $this->meta['headers'] ?? [];
+    }
+
+    /** Changes of Redis keys that the worker does together with its ack of this message. A handler adds to them. */
+    public function effects(): Effects
+    {
+        return $this->effects ??= new Effects();
+    }
+
+    /** Returns the effects of a handler that has added some. */
+    public function collected(): ?Effects
+    {
+        return Effects::in(['apply' => $this->effects]);
     }
 
     /** Returns the payload read as JSON, objects as arrays. Throws a JsonException if it is none. */

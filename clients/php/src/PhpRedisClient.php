@@ -9,7 +9,7 @@ use function in_array;
 use function is_array;
 
 /** The extension phpredis. Raw commands take neither its key prefix nor its serializer. */
-final class PhpRedisClient implements PipelineClient
+final class PhpRedisClient implements PipelineClient, PrefixingClient
 {
     /** Commands whose reply is never nil, but for an array that is one. */
     private const NEVER_NIL = [
@@ -141,6 +141,11 @@ final class PhpRedisClient implements PipelineClient
             : $this->redis->getOption(\Redis::OPT_READ_TIMEOUT);
         $seconds = (float) ($set ?: ini_get('default_socket_timeout'));
         return max(0.0, $seconds);
+    }
+
+    public function prefixed(string $key): string
+    {
+        return $this->redis->_prefix($key);
     }
 
     /** Gives nil as null: phpredis gives it as false. No reply of dq has a boolean under RESP2. */

@@ -12,7 +12,7 @@ use Predis\Response\ErrorInterface;
 use Predis\Response\ServerException;
 
 /** The library Predis, with a single server or with a Sentinel. Its own cluster of connections knows only Redis' commands. */
-final class PredisClient implements PipelineClient
+final class PredisClient implements PipelineClient, PrefixingClient
 {
     /** @param ?\Closure(RawCommand): mixed $runRaw runs a command in another way than `executeCommand` of the client */
     public function __construct(private ClientInterface $redis, private ?\Closure $runRaw = null)
@@ -105,6 +105,11 @@ final class PredisClient implements PipelineClient
         if (is_resource($resource)) {
             stream_set_timeout($resource, (int) $seconds, (int) (fmod($seconds, 1) * 1e6));
         }
+    }
+
+    public function prefixed(string $key): string
+    {
+        return ($this->redis->getOptions()->prefix?->getPrefix() ?? '') . $key;
     }
 
     public function readTimeout(): float

@@ -124,19 +124,18 @@ final class Queue
      * DQ.FETCH ... WITHMETA: acks the given messages, then takes up to `count` others. May return none.
      *
      * Options: count, block, lease, ack, consumer, group, per_group, max_bytes, bind, no_ack, ... `block` (ms) must be
-     * shorter than the client's read timeout: a reply that nobody reads is a delivery lost until its lease is over.
+     * shorter than the client's read timeout: a reply that nobody reads is a delivery lost until its lease is over. `apply` are
+     * Effects of the one message of `ack`; after an error of them nothing is fetched.
      *
      * @return list<Message>
      */
     public function fetch(array $options = []): array
     {
         $waits = $this->checkedBlock($options['block'] ?? null);
-        $reply = $this->client->call(
-            $this->key,
-            ['DQ.FETCH', $this->key, ...Words::of($options + ['with_meta' => true])],
-            $waits,
-        );
-        return Message::all($this->key, $reply, true);
+        $effects = Effects::in($options);
+        $words = [...Words::of($options + ['with_meta' => true]), ...($effects?->words($this->client) ?? [])];
+        $reply = $this->client->call($this->key, ['DQ.FETCH', $this->key, ...$words], $waits);
+        return Message::all($this->key, $effects === null ? $reply : $effects->rest($reply), true);
     }
 
     /**
@@ -159,13 +158,19 @@ final class Queue
     /**
      * DQ.ACK: finishes messages. Returns how many were finished. The others had lost their lease.
      *
-     * Options: result (a text that is kept with the record), cost (what each has really taken of its limits).
+     * Options: result (a text that is kept with the record), cost (what each has really taken of its limits), apply (Effects,
+     * with one message: changes of other Redis keys in the same step).
      *
      * @param Message|int|list<Message|int> $receipts
      */
     public function ack(Message|int|array $receipts, array $options = []): int
     {
-        return $this->settle('ACK', $receipts, $options);
+        $effects = Effects::in($options);
+        if ($effects === null) {
+            return $this->settle('ACK', $receipts, $options);
+        }
+        $words = [...self::receipts($receipts), ...Words::of($options), ...$effects->words($this->client)];
+        return (int) $effects->keep($this->changeReceipts(boolval(...), 'ACK', ...$words));
     }
 
     /**
@@ -175,16 +180,18 @@ final class Queue
      *
      *     $queue->ackSend($message, [new Next('order 7', ['id' => 'o7'], to: 'parcels'), new Signal('boss', 'paid')]);
      *
-     * Options: result.
+     * Options: result, apply (as in `ack`).
      *
      * @param list<Next|Signal> $following
      * @return ?list<string|bool|null>
      */
     public function ackSend(Message|int $receipt, array $following, array $options = []): ?array
     {
-        $words = [Words::word($receipt), ...Words::of($options), ...Follow::words($following, $this->key)];
-        $read = static fn (string|int|null $one): string|bool|null => is_int($one) ? $one === 1 : $one;
-        return array_map($read, $this->changeReceipts(static fn (mixed $reply): bool => (bool) $reply, 'ACKSEND', ...$words) ?? []) ?: null;
+        $effects = Effects::in($options);
+        $words = [...Words::of($options), ...($effects?->words($this->client) ?? []), ...Follow::words($following, $this->key)];
+        $reply = $this->changeReceipts(boolval(...), 'ACKSEND', Words::word($receipt), ...$words);
+        $ids = $effects === null ? $reply : $effects->rest($reply);
+        return array_map(static fn (string|int|null $one): string|bool|null => is_int($one) ? $one === 1 : $one, $ids ?? []) ?: null;
     }
 
     /**

@@ -41,7 +41,8 @@ final class Words
     {
         $words = [];
         foreach ($options as $name => $value) {
-            if ($value === null || $value === false || $value === []) {
+            // The words of effects depend on the client.
+            if ($value === null || $value === false || $value === [] || $value instanceof Effects) {
                 continue;
             }
             $option = strtoupper(str_replace('_', '', $name));

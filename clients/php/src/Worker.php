@@ -214,9 +214,13 @@ final class Worker
             $returned = $this->callHandler($message, $context);
             $follows = $returned instanceof Follow ? $returned : null;
             $result = Outcome::result($follows === null ? $returned : $follows->result);
-            if ($follows !== null && $follows->following !== []) {
-                $following = Follow::words($follows->following, $this->queue->key);
-                $this->settle('ACKSEND', [$message], ['result' => $result], $following);
+            $effects = $message->collected()?->words($this->queue->client) ?? [];
+            $following = Follow::words($follows->following ?? [], $this->queue->key);
+            if ($effects !== [] || $following !== []) {
+                // A message that others follow from has no real cost.
+                $cost = $following === [] ? $context->booked() : null;
+                $verb = $following === [] ? 'ACK' : 'ACKSEND';
+                $this->settle($verb, [$message], ['result' => $result, 'cost' => $cost], [...$effects, ...$following]);
                 return false;
             }
         } catch (GraceOver) {
@@ -288,7 +292,7 @@ final class Worker
      * delivered again.
      *
      * @param list<Message> $messages
-     * @param list<string|int> $following the words of what follows from a message
+     * @param list<string|int> $following the words of the effects of a message, and of what follows from it
      */
     private function settle(string $verb, array $messages, array $options = [], array $following = []): void
     {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Dq\Laravel;
 
+use Dq\Effects;
 use Dq\Message;
 use Illuminate\Container\Container;
 use Illuminate\Contracts\Queue\Job as JobContract;
@@ -46,9 +47,25 @@ class DqJob extends Job implements JobContract
         return $this->message->payload;
     }
 
+    /**
+     * Changes of Redis keys that are done together with the end of the job, all or none: nothing if it fails, is released,
+     * or has lost its lease. If the server refuses them, the job has failed.
+     */
+    public function effects(): Effects
+    {
+        return $this->message->effects();
+    }
+
     /** Finishes the job. If its lease is over, another worker has it, and nothing happens. */
     public function delete(): void
     {
+        $effects = $this->hasFailed() ? null : $this->message->collected();
+        if ($effects !== null) {
+            // The job is not deleted if the server refuses its effects.
+            $this->dq->apply($this->message, $effects);
+            parent::delete();
+            return;
+        }
         parent::delete();
         // A handler may delete its job and then continue for any time. Laravel does so when the handler has returned.
         $caller = debug_backtrace(DEBUG_BACKTRACE_IGNORE_ARGS, 2)[1]['class'] ?? null;

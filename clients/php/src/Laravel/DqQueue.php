@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Dq\Laravel;
 
+use Dq\Effects;
 use Dq\Heartbeat;
 use Dq\Held;
 use Dq\LostWorkers;
@@ -303,6 +304,15 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     {
         $this->held->remove($message->queue, $message->receipt);
         $this->acks->add($message, $isLast && $this->ackWithNext && !$this->isResting());
+    }
+
+    /** Acks a job together with its effects. If its lease is over, nothing is written. */
+    public function apply(Message $message, Effects $effects): void
+    {
+        $this->acks->flush();
+        $words = ['DQ.ACK', $message->queue, $message->receipt, ...$effects->words($this->client())];
+        $effects->keep($this->repeat($message->queue, $words));
+        $this->drop($message);
     }
 
     /** Gives a job back for another attempt, in this many ms. */

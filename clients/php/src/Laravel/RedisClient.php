@@ -7,10 +7,11 @@ namespace Dq\Laravel;
 use Dq\PhpRedisClient;
 use Dq\PipelineClient;
 use Dq\PredisClient;
+use Dq\PrefixingClient;
 use Illuminate\Redis\Connections\Connection;
 
 /** A connection of config/database.php, with its events, its prefix and its reconnects. */
-final class RedisClient implements PipelineClient
+final class RedisClient implements PipelineClient, PrefixingClient
 {
     public function __construct(private Connection $connection)
     {
@@ -31,18 +32,13 @@ final class RedisClient implements PipelineClient
         return $this->client()->readTimeout();
     }
 
-    /** Returns a key as the connection's own commands would write it. A raw command has no prefix. */
     public function prefixed(string $key): string
     {
-        $redis = $this->connection->client();
-        if ($redis instanceof \Redis || $redis instanceof \RedisCluster) {
-            return $redis->_prefix($key);
-        }
-        return ($redis->getOptions()->prefix?->getPrefix() ?? '') . $key;
+        return $this->client()->prefixed($key);
     }
 
     /** The client behind the connection, which another one replaces when it is lost. */
-    private function client(): PipelineClient
+    private function client(): PhpRedisClient|PredisClient
     {
         $redis = $this->connection->client();
         return $redis instanceof \Redis || $redis instanceof \RedisCluster

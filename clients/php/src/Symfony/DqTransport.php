@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Dq\Symfony;
 
 use Dq\Client;
+use Dq\Effects;
 use Dq\Error;
 use Dq\Held;
 use Dq\Message;
@@ -56,6 +57,8 @@ final class DqTransport implements
 
     private SerializerInterface $serializer;
     private Held $held;
+    /** The message that this process has received last, and not settled. */
+    private static ?DqReceivedStamp $running = null;
 
     public function __construct(private Client $client, private Settings $settings, ?SerializerInterface $serializer = null)
     {
@@ -152,15 +155,25 @@ final class DqTransport implements
         }
     }
 
+    /**
+     * Changes of Redis keys that are done together with the ack of the message that a handler is called for, all or none:
+     * nothing if the handler fails, or if the lease of the message is over. If the server refuses them, the message stays in
+     * the queue as a dead one. A handler that collects a batch asks for those of each message when it gets it.
+     */
+    public static function effects(): Effects
+    {
+        return self::$running?->effects ?? throw new LogicException('No message of dq is being handled: another transport has no effects.');
+    }
+
     public function ack(Envelope $envelope): void
     {
-        $this->finish($envelope);
+        $this->finish($envelope, self::stampOf($envelope)->effects);
     }
 
     /** Symfony has sent the message anew by then, to be retried or to a failure transport, if it is to be kept. */
     public function reject(Envelope $envelope): void
     {
-        $this->finish($envelope);
+        $this->finish($envelope, new Effects());
     }
 
     /** Makes the lease end this many seconds from now; null: the redeliver_timeout. */
@@ -177,16 +190,28 @@ final class DqTransport implements
      * Finishes a message. If its lease is over, another consumer has it, and nothing happens. The same is true of an ack
      * that is repeated after a lost reply. A message that was only looked at is cancelled.
      */
-    private function finish(Envelope $envelope): void
+    private function finish(Envelope $envelope, Effects $effects): void
     {
         $stamp = self::stampOf($envelope);
         $queue = $this->queue($stamp->queue);
+        self::$running = self::$running === $stamp ? null : self::$running;
         if ($stamp->receipt === null) {
             $this->repeat(fn () => $queue->cancel($stamp->id));
         } else {
             // The work is done, even if the command does not reach the server.
             $this->held->remove($stamp->queue, $stamp->receipt);
-            $this->repeat(fn () => $queue->ack($stamp->receipt));
+            $this->repeat(static function () use ($queue, $stamp, $effects): void {
+                try {
+                    $queue->ack($stamp->receipt, ['apply' => $effects]);
+                } catch (ServerError $refusal) {
+                    if ($effects->isEmpty() || $refusal->isTransient()) {
+                        throw $refusal;
+                    }
+                    // Symfony gives no second chance to a message whose handler has returned.
+                    $error = 'its effects were refused: ' . $refusal->getMessage();
+                    $queue->nack($stamp->receipt, ['fatal' => true, 'error' => $error]);
+                }
+            });
         }
     }
 
@@ -273,6 +298,7 @@ final class DqTransport implements
             throw $exception;
         }
         $stamp = new DqReceivedStamp($message->queue, $message->id, $message->receipt, $message->attempt);
+        self::$running = $stamp;
         return self::stamped($envelope, $stamp, new TransportMessageIdStamp($message->id));
     }
 

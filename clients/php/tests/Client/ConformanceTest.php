@@ -7,6 +7,7 @@ namespace Dq\Tests\Client;
 use Dq\Client;
 use Dq\Context;
 use Dq\Durable;
+use Dq\Effects;
 use Dq\Follow;
 use Dq\Message;
 use Dq\Next;
@@ -52,6 +53,7 @@ final class ConformanceTest extends TestCase
         foreach ($steps as $step) {
             match (true) {
                 isset($step['work']) => $this->work($redis, $step),
+                isset($step['apply']) => $this->settle($redis, $step),
                 isset($step['durable']) => $this->durable($redis, ...$step['durable']),
                 default => $this->command($redis, $step),
             };
@@ -114,6 +116,39 @@ final class ConformanceTest extends TestCase
         }
     }
 
+    /** Settles a message by hand, with effects. */
+    private function settle(Client $redis, array $step): void
+    {
+        $queue = new Queue($redis, $this->known['key']);
+        $receipt = (int) $this->filled($step['receipt']);
+        $effects = new Effects();
+        $this->collect($effects, $step['effects']);
+        try {
+            $returned = match ($step['apply']) {
+                'ack' => $queue->ack($receipt, ['apply' => $effects]),
+                'ack_send' => $queue->ackSend($receipt, [new Next($step['next'][1], ['id' => $step['next'][0]])], ['apply' => $effects]),
+                'fetch' => array_map(static fn (Message $message): string => $message->id, $queue->fetch(['ack' => [$receipt], 'apply' => $effects])),
+            };
+        } catch (ServerError $error) {
+            $this->assertStringStartsWith($step['error'] ?? 'no error', $error->getMessage());
+            return;
+        }
+        $this->assertArrayNotHasKey('error', $step);
+        $this->assertSame($step['returns'], $returned);
+        $this->compare($step['applied'], $effects->applied, 'applied');
+    }
+
+    /** Adds effects, each an array of its name and its arguments. An object at the end has arguments by their names. */
+    private function collect(Effects $effects, array $given): void
+    {
+        foreach ($given as $words) {
+            $method = str_replace('_', '', array_shift($words));
+            $key = $this->filled(array_shift($words));
+            $named = count($words) === 2 && is_array($words[1]) ? array_pop($words) : [];
+            $effects->$method($key, ...$words, ...$named);
+        }
+    }
+
     /** Sends or acks by a queue whose commands nobody confirms: the server has no replica. */
     private function durable(Client $redis, string $verb, string $word, ?string $id = null): void
     {
@@ -134,7 +169,12 @@ final class ConformanceTest extends TestCase
             if (--$left === 0) {
                 $worker->stop();
             }
-            return self::outcome($message, $context, ...$message->json());
+            $words = $message->json();
+            if ($words[0] === 'apply') {
+                $this->collect($message->effects(), $words[1]);
+                $words = array_slice($words, 2);
+            }
+            return self::outcome($message, $context, ...$words);
         };
         $handlers = isset($step['types']) ? array_fill_keys($step['types'], $handle) : $handle;
         $worker = new Worker(new Queue($redis, $this->known['key']), $handlers, block: 100, grace: $step['grace'] ?? 20_000);
@@ -158,6 +198,7 @@ final class ConformanceTest extends TestCase
             $verb === 'park' && $message->signal() === null => throw new Park(note: $text, for: $more),
             $verb === 'follow' => new Follow(new Next($more, ['id' => $text])),
             $verb === 'signal' => new Follow([new Signal($text, $more)]),
+            $verb === 'cancel' => (new Queue(Server::client('predis'), $message->queue))->cancel($message->id),
             $verb === 'cost' => $context->cost($text),
             $verb === 'note' => $message->note(),
             $verb === 'park' => $message->signal(),

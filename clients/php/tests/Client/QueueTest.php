@@ -5,7 +5,10 @@ declare(strict_types=1);
 namespace Dq\Tests\Client;
 
 use Dq\ConnectionError;
+use Dq\Effects;
 use Dq\Next;
+use Dq\PhpRedisClient;
+use Dq\PredisClient;
 use Dq\Queue;
 use Dq\ServerError;
 use Dq\Tests\Server;
@@ -47,6 +50,21 @@ final class QueueTest extends TestCase
         $this->assertSame('x', $queue->send('3', ['id' => 'x', 'replace' => true, 'at' => new \DateTimeImmutable('@2000')]));
         $this->assertSame([2_000_000, '3'], [$queue->get('x')['due-at'], $queue->get('x')['payload']]);
         $this->assertNull($queue->get('y'));
+    }
+
+    public function testThePrefixOfTheClientIsThatOfTheKeysOfEffects(): void
+    {
+        $predis = new \Predis\Client(['host' => Server::host(), 'port' => Server::port()], ['prefix' => 'app:']);
+        $phpredis = Server::redis();
+        $phpredis->setOption(\Redis::OPT_PREFIX, 'app:');
+        foreach ([new PredisClient($predis), new PhpRedisClient($phpredis)] as $n => $client) {
+            $queue = new Queue($client, 'q');
+            $queue->send('x');
+            [$message] = $queue->fetch();
+            $effects = (new Effects())->incrby('paid')->ifMissing('none');
+            $this->assertSame([1, [$n + 1]], [$queue->ack($message, ['apply' => $effects]), $effects->applied]);
+        }
+        $this->assertSame(['2', '2'], [$predis->get('paid'), $phpredis->get('paid')]);
     }
 
     /** @dataProvider clients */
