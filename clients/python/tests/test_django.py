@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from dqueue import Queue
+from dqueue import Queue, connect
 from dqueue.testing import ManualQueue
 
 django = pytest.importorskip("django", minversion="5.2", reason="needs Django: pip install 'dq-queue[django]'")
@@ -26,6 +26,7 @@ if not settings.configured:
 
 from django.core.management import CommandError, call_command  # noqa: E402
 from django.test import override_settings  # noqa: E402
+from dqueue.django import effects  # noqa: E402
 from dqueue.drivers.django.tasks import (  # noqa: E402
     TaskResultStatus,
     exceptions,
@@ -35,6 +36,7 @@ from dqueue.drivers.django.tasks import (  # noqa: E402
 )
 from dqueue.drivers.django.worker import TaskWorker  # noqa: E402
 
+from clients.python.tests.blocks import effects_of  # noqa: E402
 from tests.harness.server import wait_for  # noqa: E402
 
 # The name is another one in django-tasks.
@@ -74,6 +76,18 @@ def fail_once():
         FAILURES.append(1)
         raise LookupError("once")
     return "done"
+
+
+@task
+def pay(how, url):
+    effects().incrby("paid", 5)
+    if how == "fails":
+        raise LookupError(how)
+    if how == "is refused":
+        effects().if_missing("paid")
+    if how == "is lost":
+        queue = Queue(connect(url), "django:default")
+        queue.cancel(next(queue.list("running")).id)
 
 
 @pytest.fixture
@@ -121,6 +135,33 @@ def test_a_task_runs_and_its_result_is_kept(backend, q):
     for unknown in ("", "x", "x:mails"):
         with pytest.raises(TaskResultDoesNotExist):
             add.get_result(unknown)
+
+
+def test_the_effects_of_a_task_go_with_its_ack_and_only_with_that(backend, q, dq_url):
+    backend = backend(retries=1)
+    q.alter(backoff=("FIXED", 1))
+    results = [pay.enqueue(how, dq_url) for how in ("returns", "is refused", "is lost", "fails")]
+    work(q, backend)
+    q.advance(1)
+    work(q, backend)
+    for result in results:
+        result.refresh()
+    assert [result.status for result in results] == ["SUCCESSFUL", "FAILED", "FAILED", "FAILED"]
+    assert [result.attempts for result in results] == [1, 2, 1, 2]
+    assert "CONDITION 1" in results[1].errors[0].traceback
+    assert q.client.get("paid") == b"5"
+    with pytest.raises(RuntimeError):
+        effects()
+
+
+def test_the_effects_of_the_page_are_done(backend, q, tmp_path, monkeypatch):
+    backend = backend()
+    example = effects_of("django")
+    (tmp_path / "paying.py").write_text(example if django.VERSION >= (6, 0) else example.replace("django.tasks", "django_tasks"))
+    monkeypatch.syspath_prepend(tmp_path)
+    __import__("paying").pay.enqueue("ann", 500)
+    work(q, backend)
+    assert (q.client.hget("user:ann", "paid"), q.client.xlen("outbox")) == (b"500", 1)
 
 
 def test_coroutines_and_tasks_with_a_context_run(backend, q):

@@ -137,10 +137,10 @@ PUBLIC = {
 """The names that pages, examples, settings and programs use. It may become more, and never less."""
 
 OF_FRAMEWORKS = {
-    "dqueue.dramatiq": ["DqBroker", "DqConsumer", "DqMessage"],
-    "dqueue.kombu": ["Channel", "QoS", "SecureTransport", "SentinelTransport", "Tag", "Transport"],
+    "dqueue.dramatiq": ["DqBroker", "DqConsumer", "DqMessage", "effects"],
+    "dqueue.kombu": ["Channel", "QoS", "SecureTransport", "SentinelTransport", "Tag", "Transport", "effects"],
     "dqueue.opentelemetry": ["Tracing", "trace_headers"],
-    "dqueue.taskiq": ["DqBroker", "DqScheduleSource"],
+    "dqueue.taskiq": ["DqBroker", "DqScheduleSource", "effects"],
 }
 
 

@@ -18,7 +18,7 @@ BLOCK = re.compile(r"^```python\n# (\w+\.py)\n(.*?)^```$", re.MULTILINE | re.DOT
 def shop(dq_url, tmp_path):
     """The files of the page, in a directory."""
     files = BLOCK.findall(PAGE.read_text())
-    assert [name for name, _ in files] == ["shop.py", "order.py", "mails.py", "traced.py"]
+    assert [name for name, _ in files] == ["shop.py", "order.py", "mails.py", "paid.py", "traced.py"]
     for name, code in files:
         (tmp_path / name).write_text(code.replace("redis://localhost", dq_url))
     return tmp_path
@@ -51,6 +51,16 @@ def test_the_coroutines_of_the_page_are_run_by_its_worker(shop):
     worker = start(shop, "-m", "dqueue.program", "mails:tasks")
     try:
         assert printed(shop, "-c", "import asyncio, mails; asyncio.run(mails.main())") == "18\n"
+    finally:
+        worker.terminate()
+        assert worker.wait(30) == 0
+
+
+def test_the_effects_of_the_page_are_done_once(shop, dq_client):
+    worker = start(shop, "-m", "dqueue.program", "paid:tasks")
+    try:
+        assert printed(shop, "-c", "from paid import pay; print(pay.send('ann', 500).result())") == "None\n"
+        assert (dq_client.hget("user:ann", "paid"), dq_client.xlen("outbox")) == (b"500", 1)
     finally:
         worker.terminate()
         assert worker.wait(30) == 0

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 import redis
+from dqueue import Queue
 from dqueue.testing import ManualQueue
 
 taskiq = pytest.importorskip("taskiq", reason="needs taskiq: pip install 'dq-queue[taskiq]'")
 
-from dqueue.taskiq import DqBroker, DqScheduleSource  # noqa: E402
+from dqueue.taskiq import DqBroker, DqScheduleSource, effects  # noqa: E402
 from taskiq.exceptions import ScheduledTaskCancelledError  # noqa: E402
 from taskiq.receiver import Receiver  # noqa: E402
+
+from clients.python.tests.blocks import effects_of  # noqa: E402
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples/drivers/taskiq_shop.py"
 HOUR = 3_600_000
@@ -55,10 +58,10 @@ def task_of(broker, done=None):
     return add
 
 
-async def work(broker, until):
+async def work(broker, until, **options):
     """Runs a worker until the condition holds."""
     finish = asyncio.Event()
-    receiver = asyncio.create_task(Receiver(broker, max_async_tasks=4, run_startup=False).listen(finish))
+    receiver = asyncio.create_task(Receiver(broker, max_async_tasks=4, run_startup=False, **options).listen(finish))
     while not until():
         await asyncio.sleep(0.01)
     finish.set()
@@ -77,6 +80,58 @@ def test_tasks_run_and_are_acked(run, dq_client):
     run(test)
     assert sorted(done) == [*range(20)]
     assert dq_client.execute_command("DQ.LEN", "taskiq") == 0
+
+
+@pytest.mark.parametrize("ack", ["when_executed", "when_saved", "when_received"])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_effects_of_a_task_go_with_its_ack_and_only_with_that(run, dq_client, ack, is_async):
+    queue, done, ends = Queue(dq_client, "taskiq"), [], ["returns", "fails", "is refused", "is lost"]
+
+    def pay(how):
+        try:
+            effects().incrby("paid", 5)
+        except RuntimeError as error:
+            done.append(str(error))
+            return
+        done.append(how)
+        if how == "fails":
+            raise LookupError(how)
+        if how == "is refused":
+            effects().if_missing("paid")
+        if how == "is lost":
+            [running] = queue.list("running")
+            queue.cancel(running.id)
+
+    async def pay_later(how):
+        pay(how)
+
+    async def test(broker):
+        task = broker.task("shop:pay")(pay_later if is_async else pay)
+        for number, how in enumerate(ends, start=1):
+            await task.kiq(how)
+            await work(broker, lambda number=number: len(done) == number, ack_type=taskiq.AcknowledgeType(ack))
+
+    run(test)
+    assert queue.len() == 0
+    if ack == "when_received":
+        assert done == ["the task was acked before it ran: effects need the ack type when_executed or when_saved"] * 4
+        return
+    assert (done, dq_client.get("paid")) == (ends, b"5")
+    [dead] = queue.list("dead")
+    assert dead.error.startswith("its effects were refused: CONDITION 1")
+
+
+def test_the_effects_of_the_page_are_done(dq_url, dq_client):
+    async def main():
+        names = {"__name__": __name__}
+        exec(effects_of("taskiq").replace("redis://localhost:6379/0", dq_url), names)
+        await names["broker"].startup()
+        await names["pay"].kiq("ann", 500)
+        await asyncio.wait_for(work(names["broker"], lambda: dq_client.xlen("outbox") == 1), 30)
+        await names["broker"].shutdown()
+
+    asyncio.run(main())
+    assert dq_client.hget("user:ann", "paid") == b"500"
 
 
 def test_labels_are_options_of_the_message(run, q):

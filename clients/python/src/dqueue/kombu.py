@@ -7,6 +7,7 @@ from dqueue.drivers.kombu import (
     SentinelTransport,
     Tag,
     Transport,
+    effects,
 )
 
-__all__ = ["Channel", "QoS", "SecureTransport", "SentinelTransport", "Tag", "Transport"]
+__all__ = ["Channel", "QoS", "SecureTransport", "SentinelTransport", "Tag", "Transport", "effects"]

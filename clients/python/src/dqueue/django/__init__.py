@@ -1,5 +1,5 @@
 """A backend for the tasks of Django 6, and the command `manage.py dq_worker`. See `dqueue.drivers.django`."""
 
-from dqueue.drivers.django import DqBackend
+from dqueue.drivers.django import DqBackend, effects
 
-__all__ = ["DqBackend"]
+__all__ = ["DqBackend", "effects"]

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from contextvars import ContextVar
 from threading import get_ident
 from typing import Any
 from uuid import uuid4
@@ -31,6 +32,7 @@ from dqueue.drivers.lasting import Lasting
 from dqueue.drivers.pending import PendingCalls
 from dqueue.protocol import message as dq
 from dqueue.protocol.client import socket_timeout
+from dqueue.protocol.effects import Effects
 from dqueue.protocol.options import LOST_WORKERS
 from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.working.lastwords import LastWords
@@ -95,7 +97,17 @@ class DqBroker(Broker):
             self.last_words.end()
         elif signal == "worker_shutdown":
             self.calls.hurry()
+        elif signal == "process_message":
+            _running.set(args[0])
         super().emit_before(signal, *args, **kwargs)
+
+    def emit_after(self, signal: str, *args: Any, **kwargs: Any) -> None:
+        super().emit_after(signal, *args, **kwargs)
+        if signal in ("process_message", "skip_message") and isinstance(args[0], DqMessage):
+            _running.set(None)
+            if signal == "process_message" and kwargs.get("exception") is None:
+                # An error of the server makes the message fail, as if it were the actor's.
+                args[0].apply()
 
     def close(self) -> None:
         self.client.close()
@@ -170,9 +182,34 @@ class DqBroker(Broker):
 class DqMessage(MessageProxy):
     """A delivered message, with the receipt that settles it."""
 
-    def __init__(self, message: Any, receipt: int) -> None:
+    def __init__(self, message: Any, receipt: int, consumer: "DqConsumer") -> None:
         super().__init__(message)
-        self.receipt = receipt
+        self.receipt: int | None = receipt
+        self.consumer = consumer
+        self.effects: Effects | None = None
+
+    def apply(self) -> None:
+        """Acks the message with its effects, if it has some. Raises the error with which the server refuses them."""
+        if self.effects and self.receipt is not None and not self.failed:
+            self.consumer.apply(self.receipt, self.effects)
+            self.receipt = None
+
+
+_running: ContextVar[DqMessage | None] = ContextVar("dqueue_dramatiq_message", default=None)
+
+
+def effects() -> Effects:
+    """Returns the effects of the message whose actor runs: changes of Redis keys that are done together with its ack.
+
+    All are done or none is: nothing if the actor fails, or if the lease of the message is over. If the server refuses them,
+    the message has failed. Raises RuntimeError outside of an actor whose message came by a DqBroker.
+    """
+    message = _running.get()
+    if not isinstance(message, DqMessage):
+        raise RuntimeError("no actor runs here whose message came by a DqBroker")
+    if message.effects is None:
+        message.effects = Effects()
+    return message.effects
 
 
 class DqConsumer(Consumer):
@@ -206,6 +243,13 @@ class DqConsumer(Consumer):
             return
         if not self.held.finish(receipt, self.prefetch):
             self._persist(self._send_acks)
+        if self._is_closed:
+            self._give_back_fetched()
+
+    def apply(self, receipt: int, effects: Effects) -> None:
+        """Finishes a message together with its effects. Raises the error with which the server refuses them."""
+        self._persist(lambda: self._calling(self.queue.ack, receipt, apply=effects))
+        self.held.drop(receipt)
         if self._is_closed:
             self._give_back_fetched()
 
@@ -299,7 +343,7 @@ class DqConsumer(Consumer):
             self._pauses = pauses()
             message = self._fetched.popleft()
             try:
-                return DqMessage(Message.decode(message.payload), message.receipt)
+                return DqMessage(Message.decode(message.payload), message.receipt, self)
             except DecodeError as error:
                 self.logger.error("Message %r is none of Dramatiq.", message.id, exc_info=True)
                 self._calling(self.queue.nack, message.receipt, fatal=True, error=str(error))

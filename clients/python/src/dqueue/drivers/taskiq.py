@@ -33,11 +33,15 @@ from taskiq.message import TaskiqMessage
 
 from dqueue.connection import open_client_asyncio
 from dqueue.consumer import worker_name
+from dqueue.drivers.taskiqeffects import Collecting, effects, running
+from dqueue.protocol.effects import Effects
 from dqueue.protocol.options import LOST_WORKERS, Word, words
 from dqueue.protocol.records import text
 from dqueue.protocol.retrying import is_transient, pauses
 from dqueue.working.lastwords import LastWords
 from dqueue.working.leases import may_end_soon, pause
+
+__all__ = ["DqBroker", "DqScheduleSource", "effects"]
 
 logger = getLogger("dqueue.taskiq")
 
@@ -74,6 +78,7 @@ class DqBroker(AsyncBroker):
         **connection_kwargs: Any,
     ) -> None:
         super().__init__()
+        self.add_middlewares(Collecting())
         self.client: Any = open_client_asyncio(url, **connection_kwargs)
         self.queue_name = queue_name
         self.queue_names = [*dict.fromkeys([queue_name, *additional_queues])]
@@ -191,8 +196,19 @@ class DqBroker(AsyncBroker):
 
     def _ack(self, queue: str, receipt: int) -> Callable[[], Awaitable[None]]:
         async def ack() -> None:
+            task = running.get()
+            collected = task.effects if task is not None else Effects()
+            if task is not None:
+                task.is_acked = True
             try:
-                acked = await self._persist("DQ.ACK", queue, receipt)
+                acked = await self._persist("DQ.ACK", queue, receipt, *collected.words())
+            except redis.ResponseError as error:
+                if not collected:
+                    raise
+                # taskiq has no way back from an ack.
+                logger.error("the effects of a task of queue %s were refused: %s", queue, error)
+                refused = f"its effects were refused: {error}"
+                acked = await self._persist("DQ.NACK", queue, receipt, "FATAL", "ERROR", refused)
             finally:
                 # The task has ended. If the ack did not get through, the message comes back when its lease ends.
                 self._held[queue].discard(receipt)

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from dqueue.protocol.effects import Effects
 from dqueue.protocol.message import Message
 
 Context = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
@@ -69,6 +70,14 @@ _current: ContextVar[Message | None] = ContextVar("dqueue_message", default=None
 def current_message() -> Message | None:
     """Returns the message that is being handled here, or None outside of handlers."""
     return _current.get()
+
+
+def effects() -> Effects:
+    """Returns the effects of the message that is being handled, which go with its ack. Raises RuntimeError outside of handlers."""
+    message = _current.get()
+    if message is None:
+        raise RuntimeError("no message of dq is being handled here")
+    return message.effects
 
 
 @contextmanager

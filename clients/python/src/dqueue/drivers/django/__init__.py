@@ -5,5 +5,6 @@ TASKS = {"default": {"BACKEND": "dqueue.django.DqBackend", "OPTIONS": {"url": "r
 """
 
 from dqueue.drivers.django.backend import DqBackend
+from dqueue.working.middleware import effects
 
-__all__ = ["DqBackend"]
+__all__ = ["DqBackend", "effects"]

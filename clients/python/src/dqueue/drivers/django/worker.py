@@ -60,6 +60,9 @@ class TaskWorker:
         try:
             context = [TaskContext(task_result=result)] if result.task.takes_context else []
             value = normalize_json(result.task.call(*context, *result.args, **result.kwargs))
+            if message.effects:
+                # The task has failed if the server refuses them. The worker's own ack is stale then, and does nothing.
+                self.worker.queue.ack(message, result=json.dumps(value), apply=message.effects)
         except BaseException as error:
             # SystemExit and the like have failed, too. They are not those of the process, which gets signals.
             described = _described(error)

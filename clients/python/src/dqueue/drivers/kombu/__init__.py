@@ -11,11 +11,12 @@ redelivery and expiry are the server's work, and no worker polls or sweeps.
 from kombu.transport import TRANSPORT_ALIASES
 
 from dqueue.drivers.kombu.channel import Channel
+from dqueue.drivers.kombu.effects import effects
 from dqueue.drivers.kombu.messages import Tag
 from dqueue.drivers.kombu.qos import QoS
 from dqueue.drivers.kombu.transport import SecureTransport, SentinelTransport, Transport
 
-__all__ = ["Channel", "QoS", "SecureTransport", "SentinelTransport", "Tag", "Transport"]
+__all__ = ["Channel", "QoS", "SecureTransport", "SentinelTransport", "Tag", "Transport", "effects"]
 
 TRANSPORT_ALIASES["dq"] = "dqueue.kombu:Transport"
 TRANSPORT_ALIASES["dqs"] = "dqueue.kombu:SecureTransport"

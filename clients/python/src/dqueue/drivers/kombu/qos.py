@@ -2,6 +2,7 @@
 
 from kombu.transport import virtual
 
+from dqueue.drivers.kombu.effects import taken
 from dqueue.drivers.kombu.keeper import keeper
 from dqueue.drivers.kombu.messages import Tag
 from dqueue.drivers.kombu.older import forget_reserved_tasks, forgets_running_tasks
@@ -11,9 +12,8 @@ class QoS(virtual.QoS):
     """The messages that a channel holds. A lease on the server stands for each."""
 
     def ack(self, delivery_tag: str) -> None:
-        if isinstance(delivery_tag, Tag) and not self.channel.ack_soon(
-            delivery_tag, self._room_after_ack(), self.prefetch_count
-        ):
+        is_ours = isinstance(delivery_tag, Tag) and not taken.take(delivery_tag)
+        if is_ours and not self.channel.ack_soon(delivery_tag, self._room_after_ack(), self.prefetch_count):
             self.channel.settle("DQ.ACK", [delivery_tag], lambda: self.channel.ack(delivery_tag))
         super().ack(delivery_tag)
 
