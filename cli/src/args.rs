@@ -7,7 +7,7 @@ use crate::command::{
     redrive, schedule, send, server, settings, show, tail,
 };
 use crate::server::Endpoint;
-use crate::{top, web};
+use crate::{sqs, top, web};
 
 /// See and steer the dq queues of a Redis or Valkey server.
 #[derive(Debug, Parser)]
@@ -83,6 +83,8 @@ pub enum Verb {
     Server(Box<server::Args>),
     /// Serve all of it as web pages: see, find, redrive, pause
     Web(Box<web::Args>),
+    /// Serve the queues to clients of Amazon SQS
+    Sqs(Box<sqs::Args>),
     /// Print the completion script of a shell
     Completion(completion::Args),
     /// Write the manual pages

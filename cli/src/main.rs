@@ -4,7 +4,7 @@
 //! Each layer uses only those before it: `text` and `table` (what is printed),
 //! `server` (the connection), `model` (replies of the server as values), `command`
 //! (one file for each command that prints and ends), `top` (the live view), `web` (the
-//! same and more as web pages).
+//! same and more as web pages), `sqs` (queues for clients of Amazon SQS).
 
 mod args;
 mod command;
@@ -14,6 +14,7 @@ mod model;
 mod output;
 mod secret;
 mod server;
+mod sqs;
 mod table;
 mod text;
 mod time_text;
@@ -83,6 +84,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Schedules(args) => schedule::schedules(&mut connect()?, args, out),
         Verb::Unschedule(args) => schedule::unschedule(&mut connect()?, args, out),
         Verb::Web(args) => web::run(&cli.endpoint, args, out),
+        Verb::Sqs(args) => sqs::run(&cli.endpoint, args, out),
         Verb::Completion(args) => completion::run(Cli::command(), args, out),
         Verb::Man(args) => completion::man(Cli::command(), args),
     }

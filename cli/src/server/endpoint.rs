@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::secret;
 
 /// Maximum time to connect, and to wait for a reply.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The address if none is given.
 const DEFAULT: &str = "redis://127.0.0.1:6379";
@@ -106,7 +106,7 @@ impl Endpoint {
 
     /// Reads the URL. RESP3 has maps and booleans, so the type of a reply needs no
     /// guessing.
-    fn info(&self) -> Result<ConnectionInfo, Failure> {
+    pub(super) fn info(&self) -> Result<ConnectionInfo, Failure> {
         // The URL may hold a password, so no message repeats it.
         let (url, source) = self.url();
         let info = url.as_str().into_connection_info().map_err(|_| {
@@ -124,7 +124,7 @@ impl Endpoint {
     }
 
     /// Reads the certificates that the command line names, if any.
-    fn certificates(&self, info: &ConnectionInfo) -> Result<Option<TlsCertificates>, Failure> {
+    pub(super) fn certificates(&self, info: &ConnectionInfo) -> Result<Option<TlsCertificates>, Failure> {
         let named = self.cacert.is_some() || self.cert.is_some();
         if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
             return match named {

@@ -1,6 +1,7 @@
 //! The connection to a server, or to all primaries of a Redis Cluster.
 
 mod endpoint;
+mod line;
 mod node;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use redis::{Arg, Cmd, Connection, ConnectionLike, RedisResult, Value};
 
 use crate::failure::Failure;
 pub use endpoint::Endpoint;
+pub use line::Line;
 use node::Node;
 
 /// A connection that is signed in.

@@ -38,7 +38,7 @@ use crate::server::Endpoint;
 use crate::time_text::{parse_interval, Millis};
 use access::{Access, Gate};
 use audit::Audit;
-use listen::Listen;
+pub use listen::Listen;
 use prometheus::{Prometheus, Source};
 use site::Site;
 

@@ -1,0 +1,196 @@
+//! The attributes of queues: which there are, what they may be, and what they are if
+//! nobody says.
+
+use serde_json::Value as Json;
+
+use super::fault::{Fault, Kind};
+
+/// Attributes with a number, with the least and the greatest, and the value of new queues.
+const NUMBERS: [(&str, i64, i64, i64); 5] = [
+    ("VisibilityTimeout", 0, 43_200, 30),
+    ("MaximumMessageSize", 1024, 1_048_576, 1_048_576),
+    ("MessageRetentionPeriod", 60, 1_209_600, 345_600),
+    ("DelaySeconds", 0, 900, 0),
+    ("ReceiveMessageWaitTimeSeconds", 0, 20, 0),
+];
+
+/// Attributes that only the gateway sets.
+pub const OWN: [&str; 6] = [
+    "QueueArn",
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed",
+    "CreatedTimestamp",
+    "LastModifiedTimestamp",
+];
+
+/// Attributes that clients may set, beside those with a number.
+const OTHERS: [&str; 10] = [
+    "Policy",
+    "RedrivePolicy",
+    "RedriveAllowPolicy",
+    "KmsMasterKeyId",
+    "KmsDataKeyReusePeriodSeconds",
+    "SqsManagedSseEnabled",
+    "FifoQueue",
+    "ContentBasedDeduplication",
+    "DeduplicationScope",
+    "FifoThroughputLimit",
+];
+
+/// Returns whether there is such an attribute.
+pub fn is_known(name: &str) -> bool {
+    OWN.contains(&name) || OTHERS.contains(&name) || NUMBERS.iter().any(|entry| entry.0 == name)
+}
+
+fn unknown(name: &str) -> Fault {
+    let message = format!("Unknown Attribute {name}.");
+    Fault::new(Kind::InvalidAttributeName, message)
+}
+
+fn bad(name: &str) -> Fault {
+    let message = format!("Invalid value for the parameter {name}.");
+    Fault::new(Kind::InvalidAttributeValue, message)
+}
+
+/// Returns the attributes of a new queue of which nobody says more.
+pub fn defaults(fifo: bool) -> Vec<(String, String)> {
+    let numbers = NUMBERS.iter();
+    let mut all: Vec<(String, String)> = numbers
+        .map(|(name, _, _, value)| (name.to_string(), value.to_string()))
+        .collect();
+    let mut add = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
+    add("SqsManagedSseEnabled", "true");
+    if fifo {
+        add("FifoQueue", "true");
+        add("ContentBasedDeduplication", "false");
+        add("DeduplicationScope", "queue");
+        add("FifoThroughputLimit", "perQueue");
+    }
+    all
+}
+
+/// Checks attributes that a client gives. Returns them as they are kept. An empty value
+/// removes an attribute.
+pub fn checked(
+    given: Vec<(String, String)>,
+    fifo: bool,
+) -> Result<Vec<(String, String)>, Fault> {
+    given
+        .into_iter()
+        .map(|(name, value)| {
+            let value = checked_one(&name, &value, fifo)?;
+            Ok((name, value))
+        })
+        .collect()
+}
+
+fn checked_one(name: &str, value: &str, fifo: bool) -> Result<String, Fault> {
+    if let Some((_, least, most, _)) = NUMBERS.iter().find(|entry| entry.0 == name) {
+        let number: i64 = value.trim().parse().map_err(|_| bad(name))?;
+        return match (*least..=*most).contains(&number) {
+            true => Ok(number.to_string()),
+            false => Err(bad(name)),
+        };
+    }
+    let one_of = |words: &[&str]| match words.contains(&value) {
+        true => Ok(value.to_owned()),
+        false => Err(bad(name)),
+    };
+    match name {
+        "FifoQueue" | "ContentBasedDeduplication" if !fifo => Err(unknown(name)),
+        "DeduplicationScope" | "FifoThroughputLimit" if !fifo => Err(Fault::new(
+            Kind::InvalidAttributeName,
+            format!("You can specify the {name} only when FifoQueue is set to true."),
+        )),
+        "FifoQueue" => match value.to_ascii_lowercase().as_str() {
+            "true" => Ok("true".to_owned()),
+            _ => Err(Fault::new(
+                Kind::InvalidAttributeValue,
+                "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not \
+                 supported.",
+            )),
+        },
+        "ContentBasedDeduplication" | "SqsManagedSseEnabled" => {
+            match value.to_ascii_lowercase().as_str() {
+                word @ ("true" | "false") => Ok(word.to_owned()),
+                _ => Err(bad(name)),
+            }
+        }
+        "DeduplicationScope" => one_of(&["queue", "messageGroup"]),
+        "FifoThroughputLimit" => one_of(&["perQueue", "perMessageGroupId"]),
+        "KmsDataKeyReusePeriodSeconds" => match value.parse() {
+            Ok(60..=86_400) => Ok(value.to_owned()),
+            _ => Err(bad(name)),
+        },
+        "KmsMasterKeyId" => Ok(value.to_owned()),
+        "Policy" | "RedriveAllowPolicy" if value.is_empty() => Ok(String::new()),
+        "Policy" | "RedriveAllowPolicy" => match serde_json::from_str(value) {
+            Ok(Json::Object(_)) => Ok(value.to_owned()),
+            _ => Err(bad(name)),
+        },
+        "RedrivePolicy" => redrive(value),
+        _ => Err(unknown(name)),
+    }
+}
+
+/// Returns a redrive policy as it is kept, where the count is a number.
+fn redrive(value: &str) -> Result<String, Fault> {
+    if value.is_empty() {
+        return Ok(String::new());
+    }
+    let wrong = |reason: &str| Fault::parameter(value, "RedrivePolicy", reason);
+    let Ok(Json::Object(mut policy)) = serde_json::from_str(value) else {
+        return Err(wrong("Redrive policy is not a valid JSON map."));
+    };
+    let lacks = |name| {
+        let message = "Redrive policy does not contain mandatory attribute: ";
+        wrong(&format!("{message}{name}."))
+    };
+    if !policy.get("deadLetterTargetArn").is_some_and(Json::is_string) {
+        return Err(lacks("deadLetterTargetArn"));
+    }
+    let count = match policy.get("maxReceiveCount") {
+        None | Some(Json::Null) => return Err(lacks("maxReceiveCount")),
+        Some(Json::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    match count.parse::<i64>() {
+        Ok(number @ 1..=1000) => {
+            policy.insert("maxReceiveCount".to_owned(), Json::from(number));
+            Ok(Json::Object(policy).to_string())
+        }
+        _ => Err(wrong(&format!(
+            "Invalid value for maxReceiveCount: {count}, valid values are from 1 to 1000 both \
+             inclusive."
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_checked() {
+        let one = |name: &str, value: &str, fifo| {
+            checked_one(name, value, fifo).map_err(|fault| fault.kind)
+        };
+        assert_eq!(one("VisibilityTimeout", "07", false), Ok("7".to_owned()));
+        for (name, value, fifo, kind) in [
+            ("VisibilityTimeout", "43201", false, Kind::InvalidAttributeValue),
+            ("QueueArn", "x", true, Kind::InvalidAttributeName),
+            ("FifoQueue", "false", false, Kind::InvalidAttributeName),
+            ("FifoQueue", "false", true, Kind::InvalidAttributeValue),
+            ("DeduplicationScope", "queue", false, Kind::InvalidAttributeName),
+            ("RedrivePolicy", "{}", false, Kind::InvalidParameterValue),
+        ] {
+            assert_eq!(one(name, value, fifo), Err(kind), "{name}");
+        }
+        let policy = r#"{"deadLetterTargetArn":"a","maxReceiveCount":"3"}"#;
+        assert_eq!(
+            one("RedrivePolicy", policy, false).unwrap(),
+            r#"{"deadLetterTargetArn":"a","maxReceiveCount":3}"#
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! `dq sqs`: queues for clients of Amazon SQS.
+//!
+//! `serve` has the connections, `request` and `query` read what comes, `signature` and `keys`
+//! know who sends it. `gateway` brings each action to its file, and `xml` writes what the
+//! JSON protocol does not. All that is to last is in the server of the queues: any number of
+//! gateways may run, and any may die.
+
+mod attributes;
+mod batch;
+mod delivery;
+mod fault;
+mod gateway;
+mod handle;
+mod keys;
+mod lists;
+mod message;
+mod mover;
+mod moves;
+mod names;
+mod params;
+mod permission;
+mod query;
+mod queue;
+mod receive;
+mod request;
+mod send;
+mod serve;
+mod settings;
+mod settle;
+mod signature;
+mod store;
+mod waits;
+mod xml;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::failure::Failure;
+use crate::model::instance;
+use crate::output::Output;
+use crate::server::Endpoint;
+use crate::web::Listen;
+use gateway::Gateway;
+use keys::Key;
+use names::Names;
+use serve::Door;
+use store::Store;
+
+/// Options of `dq sqs`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where to listen: HOST:PORT, or a PORT of this machine only
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9324", value_parser = Listen::parse)]
+    listen: Listen,
+    /// What the keys of the queues begin with. In a cluster with dead-letter queues, write a
+    /// hash tag: '{sqs}:'
+    #[arg(long, value_name = "TEXT", default_value = "sqs:", value_parser = prefix)]
+    prefix: String,
+    /// The number of the account, in the URLs and ARNs of queues
+    #[arg(long, value_name = "NUMBER", default_value = "000000000000", value_parser = account)]
+    account: String,
+    /// The region, in the ARNs of queues. Clients may name any
+    #[arg(long, value_name = "NAME", default_value = "us-east-1")]
+    region: String,
+    /// What the URLs of queues begin with, if clients reach this program by another address
+    /// than the one that they ask for
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// Who may come in. Each line of the file has an access key, its secret, rw or r, and the
+    /// queues as globs: 'AKIAMAILS Zm9vYmFy rw mails-*'
+    #[arg(long, value_name = "FILE", conflicts_with = "anonymous", required_unless_present = "anonymous")]
+    keys: Option<PathBuf>,
+    /// Let everybody in who reaches the address, which must be of this machine only
+    #[arg(long)]
+    anonymous: bool,
+    /// Confirm a change when it is on the disk of the server (WAITAOF)
+    #[arg(long)]
+    durable: bool,
+}
+
+/// Reads the beginning of the keys.
+fn prefix(text: &str) -> Result<String, String> {
+    match !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()) {
+        true => Ok(text.to_owned()),
+        false => Err("write letters, digits and punctuation".to_owned()),
+    }
+}
+
+/// Reads the number of an account.
+fn account(text: &str) -> Result<String, String> {
+    match text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Ok(text.to_owned()),
+        false => Err("write twelve digits".to_owned()),
+    }
+}
+
+/// Serves clients until the program is ended.
+pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Failure> {
+    if args.anonymous && !args.listen.address.ip().is_loopback() {
+        return Err(Failure::mistake(
+            "this address can be reached from elsewhere: use --keys, --anonymous is for addresses \
+             of this machine only",
+        ));
+    }
+    let keys = args.keys.as_deref().map(keys::read).transpose()?;
+    // A mistake in the URL ends the program. A server that is not there may come yet.
+    match endpoint.connect() {
+        Err(failure @ Failure::Mistake(_)) => return Err(failure),
+        Err(failure) => eprintln!("dq: {failure}. Trying again"),
+        Ok(mut server) => {
+            if let Err(failure) = instance::must_have_module(&mut server) {
+                eprintln!("dq: {failure}");
+            }
+        }
+    }
+    let names = Names {
+        prefix: args.prefix.clone(),
+        account: args.account.clone(),
+        region: args.region.clone(),
+        public_url: args.public_url.clone(),
+    };
+    let store = Store::new(endpoint.clone(), args.durable);
+    let gateway = Arc::new(Gateway::new(names, store));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind(args.listen.address)
+            .await
+            .map_err(|error| Failure::mistake(format!("{}: {error}", args.listen.address)))?;
+        let address = listener.local_addr()?;
+        out.line(&format!("dq sqs listens on http://{address}"))?;
+        out.to.flush()?;
+        tokio::spawn(mover::run(Arc::clone(&gateway)));
+        let anyone = Arc::new(Key::anyone());
+        let door = Door {
+            gateway,
+            keys,
+            anyone,
+        };
+        serve::serve(listener, Arc::new(door)).await;
+        Ok(())
+    })
+}

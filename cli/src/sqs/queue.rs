@@ -1,0 +1,105 @@
+//! A queue as its attributes say it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use super::fault::Fault;
+use super::names::Names;
+
+/// The field of the hash that changes whenever an attribute does.
+pub const VERSION: &str = ".version";
+
+/// The field that changes when the queue is made or purged: what came before is forgotten.
+pub const GENERATION: &str = ".generation";
+
+/// Tags are fields that begin with this.
+pub const TAG: &str = "tag:";
+
+/// A queue, as it was when its attributes were read.
+#[derive(Debug)]
+pub struct Queue {
+    /// Its name.
+    pub name: String,
+    /// Its key.
+    pub key: String,
+    /// The key of its attributes.
+    pub beside: String,
+    /// All fields of that key.
+    pub fields: BTreeMap<String, String>,
+}
+
+impl Queue {
+    /// Returns an attribute, or an empty text.
+    pub fn text(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", String::as_str)
+    }
+
+    /// Returns an attribute that is a number.
+    pub fn number(&self, name: &str) -> i64 {
+        self.text(name).parse().unwrap_or(0)
+    }
+
+    /// Returns whether messages are given in order.
+    pub fn is_fifo(&self) -> bool {
+        self.text("FifoQueue") == "true"
+    }
+
+    /// Returns the tags.
+    pub fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
+        let fields = self.fields.iter();
+        fields.filter_map(|(field, value)| Some((field.strip_prefix(TAG)?, value.as_str())))
+    }
+}
+
+/// Returns the target and the count of a redrive policy.
+pub fn redrive(policy: &str) -> Option<(String, i64)> {
+    let policy: Json = serde_json::from_str(policy).ok()?;
+    let target = policy.get("deadLetterTargetArn")?.as_str()?;
+    let count = policy.get("maxReceiveCount")?;
+    let count = count.as_i64().or_else(|| count.as_str()?.parse().ok())?;
+    Some((target.to_owned(), count))
+}
+
+/// Returns the options of DQ.CREATE and DQ.ALTER that follow from attributes.
+pub fn options(
+    names: &Names,
+    fields: &BTreeMap<String, String>,
+) -> Result<Vec<String>, Fault> {
+    let number = |name: &str| -> i64 {
+        let value = fields.get(name).and_then(|value| value.parse().ok());
+        value.unwrap_or(0)
+    };
+    let fifo = fields.get("FifoQueue").is_some_and(|value| value == "true");
+    let retention = number("MessageRetentionPeriod") * 1000;
+    let lease = (number("VisibilityTimeout") * 1000).max(1);
+    let mut options: Vec<String> = Vec::new();
+    let mut add = |words: &str| options.extend(words.split(' ').map(str::to_owned));
+    add(&format!("LEASE {lease} BACKOFF FIXED 0 TTL {retention}"));
+    // Messages of a FIFO queue wait for the one before them. Those of others are only shared
+    // out fairly.
+    add(match fifo {
+        true => "GROUPCONCURRENCY 1 ONRETRY BLOCK",
+        false => "GROUPCONCURRENCY 1000000 ONRETRY SKIP",
+    });
+    let policy = fields.get("RedrivePolicy").map_or("", String::as_str);
+    match redrive(policy) {
+        // Without a dead-letter queue a message only dies of age, and is then gone.
+        None => {
+            add("RETRIES -1 DEADRETAIN 1 DEADTO");
+            options.push(String::new());
+        }
+        // A dead message that cannot go to the other queue stays for a while.
+        Some((target, count)) => {
+            let target = names.of_arn(&target).ok_or_else(|| {
+                Fault::parameter(policy, "RedrivePolicy", "Dead letter target does not exist.")
+            })?;
+            add(&format!(
+                "RETRIES {} DEADRETAIN {retention} DEADTO {} retries timeouts",
+                count - 1,
+                names.key(target)
+            ));
+        }
+    }
+    Ok(options)
+}

@@ -1,0 +1,373 @@
+//! SendMessage, alone and in batches.
+
+use redis::Value;
+use ring::digest;
+use serde_json::Value as Json;
+
+use super::batch::{self, Entry};
+use super::fault::{Fault, Kind};
+use super::gateway::Gateway;
+use super::message::{self, Meta};
+use super::params::{self, Built, Params};
+use super::queue::{Queue, GENERATION, VERSION};
+use super::receive::{now, seconds};
+use super::request::Call;
+use super::store;
+use crate::failure::Failure;
+
+/// Maximum size of the messages of a batch together, in bytes.
+const BATCH: usize = 1_048_576;
+
+/// The attribute of a message that delays it by milliseconds, beyond what AWS allows.
+const DELAY: &str = "dq.delay-ms";
+
+/// Sends messages, unless an attribute of the queue has changed. The keys are the queue, its
+/// attributes, and for a FIFO queue one for each message, where its deduplication is
+/// remembered for five minutes. The arguments are the version of the attributes, 1 for a FIFO
+/// queue, and for each message its id, body, delay, group and header.
+pub const SEND: &str = r"
+if redis.call('HGET', KEYS[2], '.version') ~= ARGV[1] then return false end
+local fifo, replies = ARGV[2] == '1', {}
+for i = 3, #ARGV, 5 do
+  local remembered = KEYS[3 + (i - 3) / 5]
+  local first = fifo and redis.call('GET', remembered)
+  if first then
+    replies[#replies + 1] = first
+  else
+    local words = {'DQ.SEND', KEYS[1], ARGV[i + 1], 'ID', ARGV[i]}
+    local function add(...)
+      for _, word in ipairs({...}) do words[#words + 1] = word end
+    end
+    if ARGV[i + 2] ~= '0' then add('DELAY', ARGV[i + 2]) end
+    if ARGV[i + 3] ~= '' then add('GROUP', ARGV[i + 3]) end
+    local reply = ARGV[i]
+    if fifo then
+      local number = redis.call('HINCRBY', KEYS[2], '.sequence', 1)
+      local sequence = string.format('1%019.0f', number)
+      add('HEADERS', 2, 'sqs', ARGV[i + 4], 'sqs-sequence', sequence)
+      reply = reply .. ' ' .. sequence
+    else
+      add('HEADERS', 1, 'sqs', ARGV[i + 4])
+    end
+    local sent = redis.pcall(unpack(words))
+    if type(sent) == 'table' and sent.err then
+      reply = '!' .. sent.err
+    elseif fifo then
+      redis.call('SET', remembered, reply, 'PX', 300000)
+    end
+    replies[#replies + 1] = reply
+  end
+end
+return replies
+";
+
+/// A message that is fit to be sent.
+struct Ready {
+    id: String,
+    body: String,
+    delay: i64,
+    group: String,
+    meta: Meta,
+    sums: Built,
+}
+
+/// Sends a message.
+pub async fn one(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
+    let mut queue = gateway.named(call).await?;
+    loop {
+        let ready = ready(call, &queue, &call.params)?;
+        if let Some(mut sent) = sent(gateway, &queue, &[&ready]).await? {
+            let sent = sent.pop().ok_or_else(Fault::reply)??;
+            return Ok(with_place(ready.sums, sent).done());
+        }
+        queue = gateway.read(&queue.name).await?;
+    }
+}
+
+/// Sends several messages.
+pub async fn batch(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
+    let mut queue = gateway.named(call).await?;
+    let entries = batch::entries(&call.params)?;
+    loop {
+        if let Some(result) = try_batch(gateway, call, &queue, &entries).await? {
+            return Ok(result);
+        }
+        queue = gateway.read(&queue.name).await?;
+    }
+}
+
+async fn try_batch(
+    gateway: &Gateway,
+    call: &Call,
+    queue: &Queue,
+    entries: &[Entry],
+) -> Result<Option<Params>, Fault> {
+    let mut size = 0;
+    for entry in entries {
+        check_fifo(queue, &entry.params)?;
+        size += size_of(&entry.params);
+    }
+    if size > BATCH {
+        return Err(Fault::new(
+            Kind::BatchRequestTooLong,
+            format!("Batch requests cannot be longer than {BATCH} bytes. You have sent {size} bytes."),
+        ));
+    }
+    let all: Vec<_> = entries
+        .iter()
+        .map(|entry| ready(call, queue, &entry.params))
+        .collect();
+    let fit: Vec<&Ready> = all.iter().flatten().collect();
+    let Some(sent) = sent(gateway, queue, &fit).await? else {
+        return Ok(None);
+    };
+    let mut sent = sent.into_iter();
+    let (mut successful, mut failed) = (Vec::new(), Vec::new());
+    for (entry, ready) in entries.iter().zip(all) {
+        let result = match ready {
+            Err(fault) => Err(in_batch(fault)),
+            Ok(ready) => match sent.next().ok_or_else(Fault::reply)? {
+                Err(fault) => Err(fault),
+                Ok(place) => Ok(with_place(ready.sums, place)),
+            },
+        };
+        match result {
+            Err(fault) => failed.push(batch::failed(&entry.id, &fault)),
+            Ok(result) => {
+                let result = result.with("Id", entry.id.as_str());
+                successful.push(Json::Object(result.done()));
+            }
+        }
+    }
+    let result = Built::default();
+    let result = result.with("Successful", successful).with("Failed", failed);
+    Ok(Some(result.done()))
+}
+
+/// In a batch AWS has another text for a message that is too long.
+fn in_batch(fault: Fault) -> Fault {
+    let message = fault.message.replace(
+        "One or more parameters are invalid.",
+        "One or more parameters cannot be validated.",
+    );
+    Fault { message, ..fault }
+}
+
+/// Fails if an entry of a batch lacks what a FIFO queue needs, which refuses the whole batch.
+fn check_fifo(queue: &Queue, given: &Params) -> Result<(), Fault> {
+    if !queue.is_fifo() {
+        return Ok(());
+    }
+    deduplication(queue, given)?;
+    match params::text(given, "MessageGroupId") {
+        Some(_) => Ok(()),
+        None => Err(Fault::value(
+            "The request must contain the parameter MessageGroupId.",
+        )),
+    }
+}
+
+fn size_of(given: &Params) -> usize {
+    let body = params::text(given, "MessageBody").unwrap_or_default();
+    let attributes = params::map(given, "MessageAttributes");
+    body.len() + attributes.map_or(0, message::size_of)
+}
+
+/// Returns what a message of a FIFO queue is told apart from others by.
+fn deduplication(queue: &Queue, given: &Params) -> Result<String, Fault> {
+    if let Some(id) = params::text(given, "MessageDeduplicationId") {
+        message::check_id(&id, "MessageDeduplicationId")?;
+        return Ok(id);
+    }
+    if queue.text("ContentBasedDeduplication") != "true" {
+        return Err(Fault::value(
+            "The queue should either have ContentBasedDeduplication enabled or \
+             MessageDeduplicationId provided explicitly",
+        ));
+    }
+    let body = params::text(given, "MessageBody").unwrap_or_default();
+    let hash = digest::digest(&digest::SHA256, body.as_bytes());
+    Ok(hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Checks a message.
+fn ready(call: &Call, queue: &Queue, given: &Params) -> Result<Ready, Fault> {
+    let body = params::needed(given, "MessageBody")?;
+    let none = Params::new();
+    let attributes = params::map(given, "MessageAttributes").unwrap_or(&none);
+    let system = params::map(given, "MessageSystemAttributes").unwrap_or(&none);
+    let most = queue.number("MaximumMessageSize");
+    if i64::try_from(size_of(given)).map_or(true, |size| size > most) {
+        return Err(Fault::value(format!(
+            "One or more parameters are invalid. Reason: Message must be shorter than {most} bytes."
+        )));
+    }
+    message::check_body(&body)?;
+    message::check_attributes(attributes)?;
+    let trace = trace(system)?.or_else(|| call.trace.clone());
+    let group = params::text(given, "MessageGroupId");
+    if let Some(group) = &group {
+        message::check_id(group, "MessageGroupId")?;
+    }
+    let mut delay = seconds(given, "DelaySeconds", 0..=900, || {
+        "DelaySeconds must be >= 0 and <= 900.".to_owned()
+    })?;
+    let deduplication = match queue.is_fifo() {
+        true => {
+            if group.is_none() {
+                return Err(Fault::missing("MessageGroupId"));
+            }
+            if let Some(wanted) = delay.filter(|delay| *delay > 0) {
+                return Err(Fault::parameter(
+                    wanted,
+                    "DelaySeconds",
+                    "The request include parameter that is not valid for this queue type.",
+                ));
+            }
+            delay = None;
+            Some(deduplication(queue, given)?)
+        }
+        false => {
+            if let Some(id) = params::text(given, "MessageDeduplicationId") {
+                message::check_id(&id, "MessageDeduplicationId")?;
+                return Err(Fault::parameter(
+                    id,
+                    "MessageDeduplicationId",
+                    "The request includes a parameter that is not valid for this queue type.",
+                ));
+            }
+            None
+        }
+    };
+    let delay = match attributes.get(DELAY) {
+        Some(value) => beyond(value)?,
+        None => delay.unwrap_or_else(|| queue.number("DelaySeconds")) * 1000,
+    };
+    let sums = Built::default()
+        .with("MD5OfMessageBody", message::md5(body.as_bytes()))
+        .with("MD5OfMessageAttributes", message::md5_of(attributes))
+        .with("MD5OfMessageSystemAttributes", message::md5_of(system));
+    Ok(Ready {
+        id: store::uuid()?,
+        body,
+        delay,
+        group: group.unwrap_or_default(),
+        meta: Meta {
+            attributes: attributes.clone(),
+            sent_at: now(),
+            sender: call.sender(),
+            deduplication,
+            trace,
+            received: 0,
+        },
+        sums,
+    })
+}
+
+fn trace(system: &Params) -> Result<Option<String>, Fault> {
+    message::check_attributes(system)?;
+    for name in system.keys() {
+        if name != "AWSTraceHeader" {
+            return Err(Fault::value(format!(
+                "Message system attribute name '{name}' is invalid."
+            )));
+        }
+    }
+    let value = params::map(system, "AWSTraceHeader");
+    Ok(value.and_then(|value| params::text(value, "StringValue")))
+}
+
+/// Reads the delay of a message in milliseconds, up to 2^53.
+fn beyond(value: &Json) -> Result<i64, Fault> {
+    let text = value.as_object().and_then(|value| params::text(value, "StringValue"));
+    let text = text.unwrap_or_default();
+    match text.parse::<i64>() {
+        Ok(delay @ 0..=9_007_199_254_740_991) => Ok(delay),
+        _ => Err(Fault::parameter(
+            text,
+            DELAY,
+            "It must be an integer from 0 to 9007199254740991.",
+        )),
+    }
+}
+
+/// The id of a message that was sent, and its sequence number.
+type Place = (String, Option<String>);
+
+fn with_place(result: Built, (id, sequence): Place) -> Built {
+    result.with("MessageId", id).with("SequenceNumber", sequence)
+}
+
+/// Sends messages. None if the queue has changed. A message that is a duplicate has the place
+/// of the first.
+async fn sent(
+    gateway: &Gateway,
+    queue: &Queue,
+    all: &[&Ready],
+) -> Result<Option<Vec<Result<Place, Fault>>>, Fault> {
+    if all.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
+    let mut keys = vec![queue.key.clone(), queue.beside.clone()];
+    let fifo = if queue.is_fifo() { "1" } else { "0" };
+    let mut args = vec![queue.text(VERSION).into(), fifo.into()];
+    for message in all {
+        if let Some(id) = &message.meta.deduplication {
+            let group = match queue.text("DeduplicationScope") {
+                "messageGroup" => message.group.as_str(),
+                _ => "",
+            };
+            // A purge changes the generation, and so forgets what was before.
+            let what = format!("sent:{}:{group}:{id}", queue.text(GENERATION));
+            keys.push(gateway.names.beside(&queue.name, &what));
+        }
+        args.push(message.id.clone().into_bytes());
+        args.push(message.body.clone().into_bytes());
+        args.push(message.delay.to_string().into_bytes());
+        args.push(message.group.clone().into_bytes());
+        args.push(message.meta.header().into_bytes());
+    }
+    let reply = gateway.store.script(&gateway.scripts.send, &keys, &args).await?;
+    let places = match reply {
+        Value::Nil => return Ok(None),
+        Value::Array(places) => places,
+        _ => return Err(Fault::reply()),
+    };
+    Ok(Some(places.iter().map(place).collect()))
+}
+
+fn place(reply: &Value) -> Result<Place, Fault> {
+    let text = store::text(reply).ok_or_else(Fault::reply)?;
+    if let Some(words) = text.strip_prefix('!') {
+        return Err(Failure::Refused(words.to_owned()).into());
+    }
+    Ok(match text.split_once(' ') {
+        Some((id, sequence)) => (id.to_owned(), Some(sequence.to_owned())),
+        None => (text, None),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn delays_beyond_those_of_aws_are_read() {
+        let delay = |text: &str| beyond(&json!({ "StringValue": text }));
+        assert_eq!(delay("9007199254740991"), Ok(9_007_199_254_740_991));
+        for bad in ["", "-1", "1.5", "9007199254740992"] {
+            assert!(delay(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_read() {
+        let reply = |text: &str| place(&Value::BulkString(text.into()));
+        assert_eq!(reply("a"), Ok(("a".to_owned(), None)));
+        assert_eq!(reply("a 1"), Ok(("a".to_owned(), Some("1".to_owned()))));
+        let full = reply("!QUEUEFULL no room").unwrap_err();
+        assert_eq!(full.kind, Kind::ServiceUnavailable);
+    }
+}
