@@ -124,7 +124,10 @@ impl Endpoint {
     }
 
     /// Reads the certificates that the command line names, if any.
-    pub(super) fn certificates(&self, info: &ConnectionInfo) -> Result<Option<TlsCertificates>, Failure> {
+    pub(super) fn certificates(
+        &self,
+        info: &ConnectionInfo,
+    ) -> Result<Option<TlsCertificates>, Failure> {
         let named = self.cacert.is_some() || self.cert.is_some();
         if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
             return match named {

@@ -6,6 +6,7 @@ use serde_json::{json, Value as Json};
 
 use super::fault::{Fault, Kind};
 use super::params::{self, Params};
+use super::request::Call;
 
 /// Maximum number of entries.
 const MOST: usize = 10;
@@ -20,13 +21,16 @@ pub struct Entry {
 }
 
 /// Returns the entries of a batch, which must be well formed.
-pub fn entries(given: &Params) -> Result<Vec<Entry>, Fault> {
-    let items = match given.get("Entries") {
+pub fn entries(call: &Call) -> Result<Vec<Entry>, Fault> {
+    let items = match call.params.get("Entries") {
         Some(Json::Array(items)) if !items.is_empty() => items,
         _ => {
             return Err(Fault::new(
                 Kind::EmptyBatchRequest,
-                "There should be at least one entry in the request.",
+                format!(
+                    "There should be at least one {}RequestEntry in the request.",
+                    call.action
+                ),
             ))
         }
     };

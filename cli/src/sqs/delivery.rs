@@ -88,7 +88,9 @@ impl Delivery {
 
     /// Returns how often the message was received before it came to this queue.
     pub fn received_before(&self) -> i64 {
-        let died = self.header("dead-attempts").and_then(|text| text.parse().ok());
+        let died = self
+            .header("dead-attempts")
+            .and_then(|text| text.parse().ok());
         self.meta.received + died.unwrap_or(0)
     }
 
@@ -109,7 +111,10 @@ impl Delivery {
         add("SenderId", Some(self.meta.sender.clone()));
         add("SentTimestamp", Some(self.meta.sent_at.to_string()));
         add("ApproximateReceiveCount", Some(count.to_string()));
-        add("ApproximateFirstReceiveTimestamp", Some(first_at.to_string()));
+        add(
+            "ApproximateFirstReceiveTimestamp",
+            Some(first_at.to_string()),
+        );
         add("MessageDeduplicationId", self.meta.deduplication.clone());
         add("MessageGroupId", self.group.clone());
         add("SequenceNumber", self.header(SEQUENCE).map(str::to_owned));
@@ -145,7 +150,9 @@ pub struct Wanted {
 impl Wanted {
     /// Returns whether it wants this attribute of the system.
     pub fn system(&self, name: &str) -> bool {
-        self.system.iter().any(|wanted| wanted == name || wanted == "All")
+        self.system
+            .iter()
+            .any(|wanted| wanted == name || wanted == "All")
     }
 
     fn attribute(&self, name: &str) -> bool {

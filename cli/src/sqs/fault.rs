@@ -37,6 +37,8 @@ pub enum Kind {
     MissingAuthenticationToken,
     /// A parameter is missing.
     MissingParameter,
+    /// More of something than there may be.
+    OverLimit,
     /// The queue was purged less than a minute ago.
     PurgeQueueInProgress,
     /// There is no such queue.
@@ -53,8 +55,6 @@ pub enum Kind {
     SignatureDoesNotMatch,
     /// A batch has more entries than it may.
     TooManyEntriesInBatchRequest,
-    /// The queue cannot do this.
-    UnsupportedOperation,
 }
 
 impl Kind {
@@ -109,6 +109,7 @@ impl Kind {
             Kind::MissingParameter => {
                 ("MissingParameter", "MissingRequiredParameterException", 400)
             }
+            Kind::OverLimit => ("OverLimit", "OverLimit", 403),
             Kind::PurgeQueueInProgress => (
                 "AWS.SimpleQueueService.PurgeQueueInProgress",
                 "PurgeQueueInProgress",
@@ -123,9 +124,11 @@ impl Kind {
             Kind::ReceiptHandleIsInvalid => {
                 ("ReceiptHandleIsInvalid", "ReceiptHandleIsInvalid", 400)
             }
-            Kind::ResourceNotFound => {
-                ("ResourceNotFoundException", "ResourceNotFoundException", 404)
-            }
+            Kind::ResourceNotFound => (
+                "ResourceNotFoundException",
+                "ResourceNotFoundException",
+                404,
+            ),
             Kind::ServiceUnavailable => ("ServiceUnavailable", "ServiceUnavailable", 503),
             Kind::SignatureDoesNotMatch => {
                 ("SignatureDoesNotMatch", "InvalidSignatureException", 403)
@@ -133,11 +136,6 @@ impl Kind {
             Kind::TooManyEntriesInBatchRequest => (
                 "AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
                 "TooManyEntriesInBatchRequest",
-                400,
-            ),
-            Kind::UnsupportedOperation => (
-                "AWS.SimpleQueueService.UnsupportedOperation",
-                "UnsupportedOperation",
                 400,
             ),
         }

@@ -10,7 +10,7 @@ use super::queue::{self, Queue};
 use super::request::Call;
 use super::store::{self, Script, Store};
 use super::waits::Waits;
-use super::{handle, lists, moves, permission, receive, send, settings, settle};
+use super::{handle, lists, moves, permission, receive, send, settings, settle, tags};
 
 /// Queues whose attributes are remembered. Each use checks that they are still the same.
 const REMEMBERED: usize = 10_000;
@@ -75,9 +75,9 @@ impl Gateway {
             "PurgeQueue" => settings::purge(self, call).await,
             "GetQueueAttributes" => settings::get(self, call).await,
             "SetQueueAttributes" => settings::set(self, call).await,
-            "TagQueue" => settings::tag(self, call).await,
-            "UntagQueue" => settings::untag(self, call).await,
-            "ListQueueTags" => settings::tags(self, call).await,
+            "TagQueue" => tags::tag(self, call).await,
+            "UntagQueue" => tags::untag(self, call).await,
+            "ListQueueTags" => tags::list(self, call).await,
             "AddPermission" => permission::add(self, call).await,
             "RemovePermission" => permission::remove(self, call).await,
             "SendMessage" => send::one(self, call).await,
@@ -171,7 +171,9 @@ impl Gateway {
         let gone = || {
             Fault::new(
                 Kind::ResourceNotFound,
-                format!("The resource that you specified for the {parameter} parameter doesn't exist."),
+                format!(
+                    "The resource that you specified for the {parameter} parameter doesn't exist."
+                ),
             )
         };
         let name = self.names.of_arn(arn).ok_or_else(gone)?;

@@ -65,7 +65,9 @@ async fn names(gateway: &Gateway, prefix: &str) -> Result<Vec<String>, Fault> {
     let mut cmd = redis::cmd("ZRANGE");
     cmd.arg(gateway.names.common("queues"));
     // No letter of a name comes behind a tilde.
-    cmd.arg(format!("[{prefix}")).arg(format!("({prefix}~")).arg("BYLEX");
+    cmd.arg(format!("[{prefix}"))
+        .arg(format!("({prefix}~"))
+        .arg("BYLEX");
     match gateway.store.call(cmd).await? {
         Value::Array(names) => Ok(names.iter().filter_map(text).collect()),
         _ => Err(Fault::reply()),
@@ -99,5 +101,8 @@ fn page(
         .iter()
         .map(|name| gateway.names.url(&call.base, name))
         .collect();
-    Ok(Built::default().with(member, urls).with("NextToken", token).done())
+    Ok(Built::default()
+        .with(member, urls)
+        .with("NextToken", token)
+        .done())
 }

@@ -124,7 +124,9 @@ fn check_name(name: &str) -> Result<(), Fault> {
         ));
     }
     let lower = name.to_lowercase();
-    let ours = ["aws.", "amazon.", "."].iter().any(|start| lower.starts_with(start));
+    let ours = ["aws.", "amazon.", "."]
+        .iter()
+        .any(|start| lower.starts_with(start));
     if ours || name.ends_with('.') {
         return Err(Fault::value(
             "You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These \
@@ -148,8 +150,8 @@ fn check_value(name: &str, value: &Params) -> Result<(), Fault> {
         .find(|known| *known == base);
     let Some(base) = base else {
         return Err(Fault::value(format!(
-            "The type of message (user) attribute '{name}' is invalid. You must use only the \
-             following supported type prefixes: Binary, Number, String."
+            "The message attribute '{name}' has an invalid message attribute type, the set of \
+             supported type prefixes is Binary, Number, and String."
         )));
     };
     if kind.len() >= NAME {
@@ -275,10 +277,7 @@ mod tests {
         let map = attributes(json!({
             "timestamp": { "StringValue": "1493147359900", "DataType": "Number" }
         }));
-        assert_eq!(
-            md5_of(&map).unwrap(),
-            "235c5c510d26fb653d073faed50ae77c"
-        );
+        assert_eq!(md5_of(&map).unwrap(), "235c5c510d26fb653d073faed50ae77c");
         assert_eq!(md5_of(&Params::new()), None);
     }
 

@@ -29,11 +29,14 @@ mod settings;
 mod settle;
 mod signature;
 mod store;
+mod tags;
 mod waits;
 mod xml;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use redis::Value;
 
 use crate::failure::Failure;
 use crate::model::instance;
@@ -68,7 +71,12 @@ pub struct Args {
     public_url: Option<String>,
     /// Who may come in. Each line of the file has an access key, its secret, rw or r, and the
     /// queues as globs: 'AKIAMAILS Zm9vYmFy rw mails-*'
-    #[arg(long, value_name = "FILE", conflicts_with = "anonymous", required_unless_present = "anonymous")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "anonymous",
+        required_unless_present = "anonymous"
+    )]
     keys: Option<PathBuf>,
     /// Let everybody in who reaches the address, which must be of this machine only
     #[arg(long)]
@@ -110,6 +118,16 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
         Ok(mut server) => {
             if let Err(failure) = instance::must_have_module(&mut server) {
                 eprintln!("dq: {failure}");
+            }
+            let mut known = redis::cmd("COMMAND");
+            known.arg("INFO").arg("WAITAOF");
+            let known = server.call(&known)?;
+            if args.durable && known == Value::Array(vec![Value::Nil]) {
+                return Err(Failure::mistake(
+                    "--durable needs WAITAOF, which this server does not have: Valkey and Redis \
+                     from 7.2 on have it. With appendfsync always a server confirms nothing before \
+                     it is on disk, also without --durable",
+                ));
             }
         }
     }

@@ -140,7 +140,9 @@ async fn step(
     for delivery in deliveries {
         let arn = match destination {
             Some(arn) => Some(arn.clone()),
-            None => delivery.died_in(&gateway.names).map(|queue| gateway.names.arn(queue)),
+            None => delivery
+                .died_in(&gateway.names)
+                .map(|queue| gateway.names.arn(queue)),
         };
         let target = match arn {
             Some(arn) => target(gateway, &arn).await?,

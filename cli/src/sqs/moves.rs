@@ -61,9 +61,12 @@ pub async fn start(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     if !destination.is_empty() {
         checked(gateway, call, &destination, "DestinationArn").await?;
     }
-    let rate = seconds(&call.params, "MaxNumberOfMessagesPerSecond", 1..=500, || {
-        "Must be between 1 and 500, if provided.".to_owned()
-    })?;
+    let rate = seconds(
+        &call.params,
+        "MaxNumberOfMessagesPerSecond",
+        1..=500,
+        || "Must be between 1 and 500, if provided.".to_owned(),
+    )?;
     let mut len = redis::cmd("DQ.LEN");
     len.arg(&source.key).arg("ready");
     let total = text(&gateway.store.call(len).await?).unwrap_or_default();
@@ -84,7 +87,10 @@ pub async fn start(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
         .flat_map(|(field, value)| [field.into(), value.into_bytes()])
         .collect();
     let keys = ["move", "moves"].map(|what| gateway.names.beside(&source.name, what));
-    let begun = gateway.store.script(&gateway.scripts.begin_move, &keys, &args).await?;
+    let begun = gateway
+        .store
+        .script(&gateway.scripts.begin_move, &keys, &args)
+        .await?;
     if begun == Value::Int(0) {
         return Err(Fault::value(
             "There is already a task running. Only one active task is allowed for a source queue \
@@ -160,7 +166,9 @@ pub async fn list(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
         }
     }
     tasks.retain(|task| !task.is_empty());
-    let tasks = tasks.iter().take(usize::try_from(most.unwrap_or(1)).unwrap_or(1));
+    let tasks = tasks
+        .iter()
+        .take(usize::try_from(most.unwrap_or(1)).unwrap_or(1));
     let results: Vec<Json> = tasks.map(shown).collect();
     Ok(Built::default().with("Results", results).done())
 }

@@ -70,7 +70,9 @@ pub fn of_url(url: &str) -> &str {
 
 /// Returns whether the cluster knows the slot of a key by its tag.
 fn has_tag(key: &str) -> bool {
-    let inside = key.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+    let inside = key
+        .split_once('{')
+        .and_then(|(_, rest)| rest.split_once('}'));
     inside.is_some_and(|(tag, _)| !tag.is_empty())
 }
 
@@ -114,7 +116,10 @@ mod tests {
         let slot = |key: &str| crc16_slot(key);
         for prefix in ["sqs:", "{sqs}:", "a{b}c"] {
             let names = names(prefix);
-            assert_eq!(slot(&names.key("q")), slot(&names.beside("q", "attributes")));
+            assert_eq!(
+                slot(&names.key("q")),
+                slot(&names.beside("q", "attributes"))
+            );
         }
     }
 
@@ -133,7 +138,10 @@ mod tests {
         assert_eq!(of_url("http://h:1/000000000000/a.fifo/"), "a.fifo");
         assert_eq!(of_url("a"), "a");
         assert_eq!(names.of_arn(&names.arn("a")), Some("a"));
-        assert_eq!(names.of_arn("arn:aws:sqs:eu-west-1:000000000000:a"), Some("a"));
+        assert_eq!(
+            names.of_arn("arn:aws:sqs:eu-west-1:000000000000:a"),
+            Some("a")
+        );
         assert_eq!(names.of_arn("arn:aws:sqs:eu-west-1:000000000001:a"), None);
         assert_eq!(names.url("http://h", "a"), "http://h/000000000000/a");
     }

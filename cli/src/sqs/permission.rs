@@ -2,7 +2,7 @@
 
 use serde_json::{json, Value as Json};
 
-use super::fault::Fault;
+use super::fault::{Fault, Kind};
 use super::gateway::Gateway;
 use super::params::{self, Params};
 use super::queue::Queue;
@@ -10,7 +10,7 @@ use super::request::Call;
 use super::settings;
 
 /// Actions that a permission may name.
-const ACTIONS: [&str; 8] = [
+const ACTIONS: [&str; 9] = [
     "*",
     "SendMessage",
     "ReceiveMessage",
@@ -18,8 +18,24 @@ const ACTIONS: [&str; 8] = [
     "ChangeMessageVisibility",
     "GetQueueAttributes",
     "GetQueueUrl",
+    "ListDeadLetterSourceQueues",
     "PurgeQueue",
 ];
+
+/// Actions that only the owner of a queue may do.
+const OWNER: [&str; 8] = [
+    "AddPermission",
+    "CreateQueue",
+    "DeleteQueue",
+    "ListQueueTags",
+    "RemovePermission",
+    "SetQueueAttributes",
+    "TagQueue",
+    "UntagQueue",
+];
+
+/// Maximum number of actions of one permission.
+const MOST: usize = 7;
 
 /// Adds a statement to the policy of a queue.
 pub async fn add(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
@@ -30,13 +46,26 @@ pub async fn add(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
         return Err(Fault::missing("Actions"));
     }
     if accounts.is_empty() {
-        return Err(Fault::missing("AWSAccountIds"));
+        return Err(Fault::parameter("[]", "PrincipalId", "Unable to verify."));
     }
-    if let Some(action) = actions.iter().find(|action| !ACTIONS.contains(&action.as_str())) {
+    if actions.len() > MOST {
+        let count = actions.len();
+        return Err(Fault::new(
+            Kind::OverLimit,
+            format!("{count} Actions were found, maximum allowed is {MOST}."),
+        ));
+    }
+    if let Some(action) = actions
+        .iter()
+        .find(|action| !ACTIONS.contains(&action.as_str()))
+    {
         return Err(Fault::parameter(
             format!("SQS:{action}"),
             "ActionName",
-            "Please refer to the appropriate WSDL for a list of valid actions. ",
+            match OWNER.contains(&action.as_str()) {
+                true => "Only the queue owner is allowed to invoke this action.",
+                false => "Please refer to the appropriate WSDL for a list of valid actions. ",
+            },
         ));
     }
     edit(gateway, call, |queue, statements| {

@@ -13,6 +13,9 @@ pub const VERSION: &str = ".version";
 /// The field that changes when the queue is made or purged: what came before is forgotten.
 pub const GENERATION: &str = ".generation";
 
+/// The field with the scope of deduplication, which stays as it was when the queue was made.
+pub const SCOPE: &str = ".scope";
+
 /// Tags are fields that begin with this.
 pub const TAG: &str = "tag:";
 
@@ -64,6 +67,7 @@ pub fn redrive(policy: &str) -> Option<(String, i64)> {
 /// Returns the options of DQ.CREATE and DQ.ALTER that follow from attributes.
 pub fn options(
     names: &Names,
+    queue: &str,
     fields: &BTreeMap<String, String>,
 ) -> Result<Vec<String>, Fault> {
     let number = |name: &str| -> i64 {
@@ -83,8 +87,10 @@ pub fn options(
         false => "GROUPCONCURRENCY 1000000 ONRETRY SKIP",
     });
     let policy = fields.get("RedrivePolicy").map_or("", String::as_str);
-    match redrive(policy) {
-        // Without a dead-letter queue a message only dies of age, and is then gone.
+    // Without a dead-letter queue a message only dies of age, and is then gone. A queue that is
+    // its own would give it back for ever.
+    let itself = names.arn(queue);
+    match redrive(policy).filter(|(target, _)| *target != itself) {
         None => {
             add("RETRIES -1 DEADRETAIN 1 DEADTO");
             options.push(String::new());
@@ -92,7 +98,11 @@ pub fn options(
         // A dead message that cannot go to the other queue stays for a while.
         Some((target, count)) => {
             let target = names.of_arn(&target).ok_or_else(|| {
-                Fault::parameter(policy, "RedrivePolicy", "Dead letter target does not exist.")
+                Fault::parameter(
+                    policy,
+                    "RedrivePolicy",
+                    "Dead letter target does not exist.",
+                )
             })?;
             add(&format!(
                 "RETRIES {} DEADRETAIN {retention} DEADTO {} retries timeouts",

@@ -17,7 +17,9 @@ use super::waits::Ask;
 /// Returns the time, in Unix ms.
 pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
+    since.map_or(0, |time| {
+        i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+    })
 }
 
 /// Receives messages.
@@ -67,9 +69,7 @@ pub fn seconds(
     reason: impl FnOnce() -> String,
 ) -> Result<Option<i64>, Fault> {
     match params::number(given, name)? {
-        Some(number) if !bounds.contains(&number) => {
-            Err(Fault::parameter(number, name, &reason()))
-        }
+        Some(number) if !bounds.contains(&number) => Err(Fault::parameter(number, name, &reason())),
         number => Ok(number),
     }
 }

@@ -9,7 +9,7 @@ use super::fault::{Fault, Kind};
 use super::gateway::Gateway;
 use super::message::{self, Meta};
 use super::params::{self, Built, Params};
-use super::queue::{Queue, GENERATION, VERSION};
+use super::queue::{Queue, GENERATION, SCOPE, VERSION};
 use super::receive::{now, seconds};
 use super::request::Call;
 use super::store;
@@ -87,7 +87,7 @@ pub async fn one(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
 /// Sends several messages.
 pub async fn batch(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     let mut queue = gateway.named(call).await?;
-    let entries = batch::entries(&call.params)?;
+    let entries = batch::entries(call)?;
     loop {
         if let Some(result) = try_batch(gateway, call, &queue, &entries).await? {
             return Ok(result);
@@ -110,7 +110,9 @@ async fn try_batch(
     if size > BATCH {
         return Err(Fault::new(
             Kind::BatchRequestTooLong,
-            format!("Batch requests cannot be longer than {BATCH} bytes. You have sent {size} bytes."),
+            format!(
+                "Batch requests cannot be longer than {BATCH} bytes. You have sent {size} bytes."
+            ),
         ));
     }
     let all: Vec<_> = entries
@@ -187,7 +189,11 @@ fn deduplication(queue: &Queue, given: &Params) -> Result<String, Fault> {
     }
     let body = params::text(given, "MessageBody").unwrap_or_default();
     let hash = digest::digest(&digest::SHA256, body.as_bytes());
-    Ok(hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hash
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 /// Checks a message.
@@ -279,7 +285,9 @@ fn trace(system: &Params) -> Result<Option<String>, Fault> {
 
 /// Reads the delay of a message in milliseconds, up to 2^53.
 fn beyond(value: &Json) -> Result<i64, Fault> {
-    let text = value.as_object().and_then(|value| params::text(value, "StringValue"));
+    let text = value
+        .as_object()
+        .and_then(|value| params::text(value, "StringValue"));
     let text = text.unwrap_or_default();
     match text.parse::<i64>() {
         Ok(delay @ 0..=9_007_199_254_740_991) => Ok(delay),
@@ -295,7 +303,9 @@ fn beyond(value: &Json) -> Result<i64, Fault> {
 type Place = (String, Option<String>);
 
 fn with_place(result: Built, (id, sequence): Place) -> Built {
-    result.with("MessageId", id).with("SequenceNumber", sequence)
+    result
+        .with("MessageId", id)
+        .with("SequenceNumber", sequence)
 }
 
 /// Sends messages. None if the queue has changed. A message that is a duplicate has the place
@@ -313,7 +323,7 @@ async fn sent(
     let mut args = vec![queue.text(VERSION).into(), fifo.into()];
     for message in all {
         if let Some(id) = &message.meta.deduplication {
-            let group = match queue.text("DeduplicationScope") {
+            let group = match queue.text(SCOPE) {
                 "messageGroup" => message.group.as_str(),
                 _ => "",
             };
@@ -327,7 +337,10 @@ async fn sent(
         args.push(message.group.clone().into_bytes());
         args.push(message.meta.header().into_bytes());
     }
-    let reply = gateway.store.script(&gateway.scripts.send, &keys, &args).await?;
+    let reply = gateway
+        .store
+        .script(&gateway.scripts.send, &keys, &args)
+        .await?;
     let places = match reply {
         Value::Nil => return Ok(None),
         Value::Array(places) => places,

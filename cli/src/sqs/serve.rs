@@ -93,7 +93,9 @@ async fn answer(door: &Door, request: Request<Body>) -> Response<Body> {
             let (kind, text) = match protocol {
                 Protocol::Json => (JSON, serde_json::Value::Object(result).to_string()),
                 Protocol::Query => (XML, xml::answer(&action, &result, &id)),
-                Protocol::QueryJson => ("application/json", xml::answer_json(&action, &result, &id)),
+                Protocol::QueryJson => {
+                    ("application/json", xml::answer_json(&action, &result, &id))
+                }
             };
             write(StatusCode::OK, kind, &id, text)
         }

@@ -1,4 +1,4 @@
-//! CreateQueue, DeleteQueue, PurgeQueue, the attributes and the tags of a queue.
+//! CreateQueue, DeleteQueue, PurgeQueue and the attributes of a queue.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,11 @@ use super::fault::{Fault, Kind};
 use super::gateway::Gateway;
 use super::names;
 use super::params::{self, Built, Params};
-use super::queue::{self, Queue, GENERATION, TAG, VERSION};
+use super::queue::{self, Queue, GENERATION, SCOPE, VERSION};
 use super::receive::now;
 use super::request::Call;
 use super::store;
+use super::tags;
 
 /// Makes a queue, unless it is there. The keys are its attributes and the queue. The arguments
 /// are how many of them are fields and values, these, and the options.
@@ -57,7 +58,8 @@ return 1
 
 /// Makes a queue. One that is there is fine if the attributes that are given are its own.
 pub async fn create(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
-    let name = params::needed(&call.params, "QueueName")?;
+    let name = params::text(&call.params, "QueueName");
+    let name = name.ok_or_else(|| Fault::missing("QueueName"))?;
     call.key.check(&name, &call.action)?;
     let given = trimmed(params::text_map(&call.params, "Attributes"));
     let wants_fifo = |(name, value): &(String, String)| {
@@ -78,15 +80,21 @@ pub async fn create(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     }
     let mut fields: BTreeMap<String, String> = attributes::defaults(fifo).into_iter().collect();
     set_all(&mut fields, given.clone());
-    let tags = params::text_map(&call.params, "Tags").into_iter();
-    fields.extend(tags.map(|(key, value)| (format!("{TAG}{key}"), value)));
+    // In the JSON protocol the name of this one parameter begins with a small letter.
+    for parameter in ["tags", "Tags"] {
+        let given = params::text_map(&call.params, parameter);
+        tags::add(&mut fields, given, &name)?;
+    }
+    if let Some(scope) = fields.get("DeduplicationScope").cloned() {
+        fields.insert(SCOPE.to_owned(), scope);
+    }
     fields.insert(GENERATION.to_owned(), store::random_word()?);
     fields.insert(VERSION.to_owned(), store::random_word()?);
     let seconds = (now() / 1000).to_string();
     fields.insert("CreatedTimestamp".to_owned(), seconds.clone());
     fields.insert("LastModifiedTimestamp".to_owned(), seconds);
     check_target(gateway, &fields, &given).await?;
-    let options = queue::options(&gateway.names, &fields)?;
+    let options = queue::options(&gateway.names, &name, &fields)?;
     let mut args: Vec<Vec<u8>> = vec![(fields.len() * 2).to_string().into()];
     for (field, value) in fields {
         args.extend([field.into_bytes(), value.into_bytes()]);
@@ -96,7 +104,10 @@ pub async fn create(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
         gateway.names.beside(&name, "attributes"),
         gateway.names.key(&name),
     ];
-    let made = gateway.store.script(&gateway.scripts.create, &keys, &args).await?;
+    let made = gateway
+        .store
+        .script(&gateway.scripts.create, &keys, &args)
+        .await?;
     if made == Value::Int(0) {
         same(&*gateway.read(&name).await?, &given)?;
     }
@@ -109,7 +120,9 @@ pub async fn create(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
 /// Names of attributes may have blanks around them.
 fn trimmed(given: Vec<(String, String)>) -> Vec<(String, String)> {
     let given = given.into_iter();
-    given.map(|(name, value)| (name.trim().to_owned(), value)).collect()
+    given
+        .map(|(name, value)| (name.trim().to_owned(), value))
+        .collect()
 }
 
 fn same(queue: &Queue, given: &[(String, String)]) -> Result<(), Fault> {
@@ -166,7 +179,9 @@ async fn check_target(
     let fifo = fields.get("FifoQueue").is_some_and(|value| value == "true");
     match target.is_fifo() == fifo {
         true => Ok(()),
-        false => Err(wrong("Dead-letter queue must be same type of queue as the source.")),
+        false => Err(wrong(
+            "Dead-letter queue must be same type of queue as the source.",
+        )),
     }
 }
 
@@ -192,7 +207,10 @@ pub async fn purge(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     let queue = gateway.fresh(call).await?;
     let keys = [queue.beside.clone(), queue.key.clone()];
     let args = [store::random_word()?.into(), store::random_word()?.into()];
-    let done = gateway.store.script(&gateway.scripts.purge, &keys, &args).await?;
+    let done = gateway
+        .store
+        .script(&gateway.scripts.purge, &keys, &args)
+        .await?;
     gateway.forget(&queue.name);
     match done {
         Value::Int(1) => Ok(Params::new()),
@@ -211,7 +229,10 @@ pub async fn purge(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
 pub async fn get(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     let queue = gateway.fresh(call).await?;
     let names = params::texts(&call.params, "AttributeNames");
-    if let Some(name) = names.iter().find(|name| *name != "All" && !attributes::is_known(name)) {
+    if let Some(name) = names
+        .iter()
+        .find(|name| *name != "All" && !attributes::is_known(name))
+    {
         let message = format!("Unknown Attribute {name}.");
         return Err(Fault::new(Kind::InvalidAttributeName, message));
     }
@@ -269,7 +290,7 @@ pub async fn set(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
         let mut fields = queue.fields.clone();
         check_target(gateway, &fields, &given).await?;
         let gone = set_all(&mut fields, given);
-        let options = queue::options(&gateway.names, &fields)?;
+        let options = queue::options(&gateway.names, &queue.name, &fields)?;
         if change(gateway, &queue, fields, gone, options).await? {
             return Ok(Params::new());
         }
@@ -301,50 +322,10 @@ pub async fn change(
     }
     args.extend(gone.into_iter().chain(options).map(String::into_bytes));
     let keys = [queue.beside.clone(), queue.key.clone()];
-    let done = gateway.store.script(&gateway.scripts.change, &keys, &args).await?;
+    let done = gateway
+        .store
+        .script(&gateway.scripts.change, &keys, &args)
+        .await?;
     gateway.forget(&queue.name);
     Ok(done == Value::Int(1))
-}
-
-/// Adds tags to a queue.
-pub async fn tag(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
-    let tags = params::text_map(&call.params, "Tags");
-    if tags.is_empty() {
-        return Err(Fault::missing("Tags"));
-    }
-    loop {
-        let queue = gateway.fresh(call).await?;
-        let mut fields = queue.fields.clone();
-        let tags = tags.iter().cloned();
-        fields.extend(tags.map(|(key, value)| (format!("{TAG}{key}"), value)));
-        if change(gateway, &queue, fields, Vec::new(), Vec::new()).await? {
-            return Ok(Params::new());
-        }
-    }
-}
-
-/// Removes tags from a queue.
-pub async fn untag(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
-    let gone = params::texts(&call.params, "TagKeys");
-    if gone.is_empty() {
-        return Err(Fault::missing("TagKeys"));
-    }
-    let gone: Vec<_> = gone.iter().map(|key| format!("{TAG}{key}")).collect();
-    loop {
-        let queue = gateway.fresh(call).await?;
-        let fields = queue.fields.clone();
-        if change(gateway, &queue, fields, gone.clone(), Vec::new()).await? {
-            return Ok(Params::new());
-        }
-    }
-}
-
-/// Returns the tags of a queue.
-pub async fn tags(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
-    let queue = gateway.fresh(call).await?;
-    let tags: Params = queue
-        .tags()
-        .map(|(key, value)| (key.to_owned(), Json::from(value)))
-        .collect();
-    Ok(Built::default().with("Tags", tags).done())
 }

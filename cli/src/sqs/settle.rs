@@ -31,7 +31,7 @@ pub async fn delete(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
 /// Deletes several messages.
 pub async fn delete_batch(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     let queue = gateway.named(call).await?;
-    let entries = batch::entries(&call.params)?;
+    let entries = batch::entries(call)?;
     let mut all = Vec::new();
     for entry in &entries {
         all.push(named(gateway, &queue, &entry.params).await);
@@ -51,7 +51,7 @@ pub async fn change(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
 /// Changes how long several messages are not seen.
 pub async fn change_batch(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     let queue = gateway.named(call).await?;
-    let entries = batch::entries(&call.params)?;
+    let entries = batch::entries(call)?;
     exists(gateway, &queue).await?;
     let mut results = Vec::new();
     for entry in &entries {
@@ -144,7 +144,11 @@ async fn delete_all(
 /// Deletes a message whose delivery is over: of a FIFO queue it cannot be, others are
 /// deleted all the same. One that is gone is fine.
 async fn delete_late(gateway: &Gateway, queue: &Queue, named: &Named) -> Result<(), Fault> {
-    let mut cmd = redis::cmd(if queue.is_fifo() { "DQ.GET" } else { "DQ.CANCEL" });
+    let mut cmd = redis::cmd(if queue.is_fifo() {
+        "DQ.GET"
+    } else {
+        "DQ.CANCEL"
+    });
     cmd.arg(&queue.key).arg(&named.handle.id);
     match queue.is_fifo() {
         true => match gateway.store.call(cmd).await? {

@@ -96,7 +96,11 @@ fn signed(request: &Incoming) -> Result<Signed, Fault> {
             let parts = rest.split(',').map(str::trim);
             let mut parts = parts.filter_map(|part| part.split_once('='));
             let found = parts.find(|(field, _)| *field == name);
-            let lacks = || incomplete(&format!("Authorization header requires '{name}' parameter."));
+            let lacks = || {
+                incomplete(&format!(
+                    "Authorization header requires '{name}' parameter."
+                ))
+            };
             found.map(|(_, value)| value.to_owned()).ok_or_else(lacks)
         };
         let time = request.header("x-amz-date").map(str::to_owned);
@@ -136,7 +140,10 @@ fn check_time(signed: &Signed) -> Result<(), Fault> {
         true => Ok(()),
         false => Err(Fault::new(
             Kind::SignatureDoesNotMatch,
-            format!("Signature expired: {} is too far from the time here.", signed.time),
+            format!(
+                "Signature expired: {} is too far from the time here.",
+                signed.time
+            ),
         )),
     }
 }

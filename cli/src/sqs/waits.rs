@@ -135,11 +135,7 @@ async fn serve(
 }
 
 /// Returns the next waiter. If there is none, the line of the queue is closed.
-fn next(
-    lines: &Lines,
-    key: &str,
-    waiters: &mut mpsc::UnboundedReceiver<Waiter>,
-) -> Option<Waiter> {
+fn next(lines: &Lines, key: &str, waiters: &mut mpsc::UnboundedReceiver<Waiter>) -> Option<Waiter> {
     if let Ok(waiter) = waiters.try_recv() {
         return Some(waiter);
     }

@@ -24,9 +24,7 @@ const SILENT: [&str; 9] = [
 
 /// Returns the answer to an action.
 pub fn answer(action: &str, result: &Params, request: &str) -> String {
-    let mut xml = format!(
-        "<?xml version=\"1.0\"?><{action}Response xmlns=\"{NAMESPACE}\">"
-    );
+    let mut xml = format!("<?xml version=\"1.0\"?><{action}Response xmlns=\"{NAMESPACE}\">");
     if !SILENT.contains(&action) {
         let mut inner = String::new();
         fields(&mut inner, action, result);
@@ -45,6 +43,9 @@ pub fn answer(action: &str, result: &Params, request: &str) -> String {
 /// Returns the answer to an action for clients that ask the Query protocol for JSON.
 pub fn answer_json(action: &str, result: &Params, request: &str) -> String {
     let mut shown = result.clone();
+    if let Some(messages) = shown.remove("Messages") {
+        shown.insert("messages".to_owned(), messages);
+    }
     if let Some(Json::Object(attributes)) = result.get("Attributes") {
         let pairs = attributes.iter();
         let pairs: Json = pairs
@@ -79,7 +80,8 @@ pub fn fault(fault: &Fault, request: &str) -> String {
 /// Returns an error for clients that ask the Query protocol for JSON.
 pub fn fault_json(fault: &Fault, request: &str) -> String {
     let (code, _, _) = fault.kind.parts();
-    let error = json!({ "Type": fault.kind.blame(), "Code": code, "Message": query_message(fault) });
+    let error =
+        json!({ "Type": fault.kind.blame(), "Code": code, "Message": query_message(fault) });
     json!({ "Error": error, "RequestId": request }).to_string()
 }
 

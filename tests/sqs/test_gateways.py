@@ -1,0 +1,94 @@
+"""What is left when gateways and servers of `dq sqs` die."""
+
+import pytest
+from botocore.exceptions import ClientError
+from redis import ResponseError
+
+from tests.harness.server import wait_for
+
+pytest_plugins = ["tests.harness.sqs_fixtures"]
+
+
+def test_gateways_share_everything(start):
+    one, other = start(), start()
+    url = one.client().create_queue(QueueName="jobs")["QueueUrl"]
+    there = url.replace(one.url, other.url)
+    one.client().send_message(QueueUrl=url, MessageBody="x")
+    (message,) = other.client().receive_message(QueueUrl=there)["Messages"]
+    one.client().delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    # What one has changed, the other follows with its next send.
+    one.client().set_queue_attributes(QueueUrl=url, Attributes={"MaximumMessageSize": "1024"})
+    with pytest.raises(ClientError, match="shorter than 1024"):
+        other.client().send_message(QueueUrl=there, MessageBody="x" * 1025)
+    one.client().delete_queue(QueueUrl=url)
+    for act in [
+        lambda: other.client().send_message(QueueUrl=there, MessageBody="x"),
+        lambda: other.client().receive_message(QueueUrl=there),
+    ]:
+        with pytest.raises(ClientError, match="NonExistentQueue"):
+            act()
+
+
+def test_messages_outlive_a_gateway(start):
+    one = start()
+    url = one.client().create_queue(QueueName="jobs", Attributes={"VisibilityTimeout": "1"})["QueueUrl"]
+    one.client().send_message(QueueUrl=url, MessageBody="x")
+    one.client().receive_message(QueueUrl=url)
+    one.kill()
+    other = start()
+    there = url.replace(one.url, other.url)
+    (message,) = other.client().receive_message(QueueUrl=there, WaitTimeSeconds=5)["Messages"]
+    assert message["Body"] == "x"
+
+
+def test_another_gateway_goes_on_with_a_move_task(start):
+    one, other = start(), start()
+    sqs = one.client()
+    dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    policy = '{"deadLetterTargetArn":"%s","maxReceiveCount":1}' % arn
+    sqs.create_queue(QueueName="jobs", Attributes={"RedrivePolicy": policy})
+    goal = sqs.create_queue(QueueName="goal")["QueueUrl"]
+    for number in range(6):
+        sqs.send_message(QueueUrl=dead, MessageBody=str(number))
+    sqs.start_message_move_task(
+        SourceArn=arn, DestinationArn=arn.replace("dead", "goal"), MaxNumberOfMessagesPerSecond=1
+    )
+    one.kill()
+    there = goal.replace(one.url, other.url)
+    got = set()
+
+    def all_there():
+        answer = other.client().receive_message(QueueUrl=there, WaitTimeSeconds=2)
+        got.update(message["Body"] for message in answer.get("Messages", []))
+        return len(got) == 6
+
+    wait_for(all_there, 40, "all messages")
+
+
+def test_while_the_server_is_away_clients_are_told_to_try_again(start, make_server):
+    server = make_server(appendonly="yes", appendfsync="always")
+    # The oldest servers have no WAITAOF. They confirm nothing that is not on disk either.
+    try:
+        server.client().execute_command("WAITAOF", 0, 0, 1)
+        durable = ["--durable"]
+    except ResponseError:
+        durable = []
+    gateway = start(*durable, url=f"redis://127.0.0.1:{server.port}")
+    sqs = gateway.client()
+    url = sqs.create_queue(QueueName="jobs")["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="x")
+    server.kill9()
+    with pytest.raises(ClientError) as refused:
+        sqs.send_message(QueueUrl=url, MessageBody="x")
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+    server.start()
+    (message,) = wait_for(lambda: received(sqs, url), 10, "the message")
+    assert message["Body"] == "x"
+
+
+def received(sqs, url):
+    try:
+        return sqs.receive_message(QueueUrl=url).get("Messages")
+    except ClientError:
+        return None
