@@ -58,7 +58,7 @@ def built():
 
 @pytest.mark.parametrize(
     "file, tests",
-    [("conformance", 316), ("queue", 106), ("worker", 81), ("odd", 30), ("stopping", 38), ("family", 30), ("nestjs", 25), ("bullmq", 30), ("bullmq-ahead", 6), ("bullmq-awake", 1), ("bullmq-loss", 24), ("bullmq-odd", 23), ("bullmq-stopping", 13), ("bullmq-cluster", 4), ("connection", 1), ("nestjs-bullmq", 1), ("package", 5), ("durable", 31)],
+    [("conformance", 341), ("queue", 106), ("worker", 81), ("odd", 30), ("stopping", 38), ("family", 30), ("nestjs", 30), ("bullmq", 30), ("bullmq-ahead", 6), ("bullmq-effects", 1), ("bullmq-awake", 1), ("bullmq-loss", 24), ("bullmq-odd", 23), ("bullmq-stopping", 13), ("bullmq-cluster", 4), ("connection", 1), ("nestjs-bullmq", 1), ("package", 5), ("durable", 31)],
 )
 def test_the_package(server, cluster, replica_pair, file, tests):
     env = {
@@ -94,7 +94,7 @@ def test_the_code_of_the_pages(pages):
     """Every example compiles, and those that end on their own run. `test_the_test_of_a_page` runs the tests."""
     ends = re.compile(r"^(redis\.disconnect|client\.destroy| +await one\.close)\(\);$", re.MULTILINE)
     ending = [path for path in sorted(pages.glob("*.mjs")) if ends.search(path.read_text()) and "startServer" not in path.read_text()]
-    assert len(ending) == 9
+    assert len(ending) == 10
     for path in ending:
         run("node", str(path), seconds=30)
 

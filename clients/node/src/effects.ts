@@ -129,6 +129,13 @@ export class Effects {
     return this.#if('EQUALS', key, value);
   }
 
+  /** Forgets all effects and conditions. */
+  clear(): this {
+    this.#effects.length = 0;
+    this.#conditions.length = 0;
+    return this;
+  }
+
   /** Returns it as words of DQ.ACK, DQ.ACKSEND and DQ.FETCH. `prefix` is what the client puts before each key. */
   words(prefix = ''): Word[] {
     const all = [['APPLY', this.#effects] as const, ['IF', this.#conditions] as const].filter(([, parts]) => parts.length);

@@ -96,6 +96,28 @@ each('requests are answered', async ({ queue }) => {
   client.close();
 });
 
+each('the effects of a handler go with its ack, and only with that', async ({ client: redis, queue }) => {
+  const paid = `${queue.key}:paid`;
+  const pay = async (how, context) => {
+    const effects = context.effects().incrby(paid, 5);
+    if (how === 'fails') throw new RpcException('no');
+    if (how === 'is refused') effects.ifMissing(paid);
+    if (how === 'is lost') await queue.cancel(context.getMessage().id);
+    return how;
+  };
+  const app = await shop(queue, { paid: [EventPattern('paid'), (how, context) => pay(how, context)], pay: [MessagePattern('pay'), pay] });
+  const client = new DqClient({ source: queue });
+  assert.equal(await firstValueFrom(client.send('pay', 'returns')), 'returns');
+  await assert.rejects(firstValueFrom(client.send('pay', 'fails')));
+  await Promise.all(['returns', 'fails', 'is refused', 'is lost'].map((how) => firstValueFrom(client.emit('paid', new DqRecord(how, { id: how, retries: 0, retain: 60_000 })))));
+  for (const id of ['returns', 'fails', 'is refused', 'is lost']) await until(async () => ['finished', 'dead', 'cancelled'].includes((await queue.get(id)).state));
+  assert.match((await queue.get('is refused')).error, /CONDITION 1/);
+  const value = redis.callBuffer ? await redis.get(paid) : await redis.sendCommand(['GET', paid]);
+  assert.equal(String(value), '10');
+  await app.close();
+  client.close();
+});
+
 each('a request that nobody waits for is cancelled', async ({ queue }) => {
   await queue.create({ retain: 60_000 });
   const client = new DqClient({ source: queue, timeout: 50 });

@@ -2,7 +2,9 @@
 
 import type { JobJson, MinimalJob, WorkerOptions } from 'bullmq';
 
+import { effectWords } from '../effects.js';
 import type { Word } from '../words.js';
+import { effectsOf } from './effects.js';
 import { MISSING, NOT_IN_STATE, NO_LOCK, failure } from './failure.js';
 import { MOST_AHEAD, type Taken } from './ahead.js';
 import type { Fetching } from './fetching.js';
@@ -164,17 +166,18 @@ export class Working {
     const lease = await this.leases.of(id, token, 'moveToFinished');
     await this.#sure(() => this.late.check(id));
     const result = JSON.stringify(value) ?? 'null';
+    const applying = effectWords(effectsOf(job), '');
     const finishedOn = Date.now();
     if (keep !== undefined && keep !== false && job.parentKey) await this.#sure(() => this.late.keep(id, job.parentKey!, result));
     if (keep !== undefined) await this.#sure(() => this.making.alter(counted('RETAINCOUNT', keep)));
     // Behind the end of a lease another worker may have the job. Only then it must be known whether the ack came in time.
-    if (next && !this.fetching.ahead.size && lease.until - MARGIN > finishedOn) {
+    if (next && !applying.length && !this.fetching.ahead.size && lease.until - MARGIN > finishedOn) {
       this.leases.drop(id);
       const taken = await this.fetching.next({ receipt: lease.receipt, result });
       await this.#completed(id, result, keep);
       return { result: await this.#after(taken, token), finishedOn };
     }
-    await this.#settle(id, 'moveToFinished', ['ACK', lease.receipt, 'RESULT', result]);
+    await this.#settle(id, 'moveToFinished', ['ACK', lease.receipt, 'RESULT', result, ...applying]);
     await this.#completed(id, result, keep);
     return { result: next ? await this.#after(await this.#next(), token) : undefined, finishedOn };
   }
@@ -263,7 +266,8 @@ export class Working {
         throw error;
       });
     const done = await this.#sure(noticing);
-    if (Number(done) === 0 && !lost) await this.#lost(id, command);
+    // With effects the reply is an array, or null.
+    if ((done === null || done === 0) && !lost) await this.#lost(id, command);
     this.leases.drop(id);
   }
 

@@ -1,5 +1,6 @@
 import { BaseRpcContext } from '@nestjs/microservices';
 
+import type { Effects } from '../effects.js';
 import type { Context } from '../handling.js';
 import type { Message } from '../message.js';
 
@@ -23,6 +24,14 @@ export class DqContext extends BaseRpcContext<[message: Message, context: Contex
   /** Sets the real cost of the message for its limits. It is acked with that. */
   cost(cost: number): void {
     this.args[1].cost(cost);
+  }
+
+  /**
+   * Changes of Redis keys that are done together with the ack of the message, all or none: nothing if the handler throws, or if
+   * the lease is over. If the server refuses them, the message has failed.
+   */
+  effects(): Effects {
+    return this.getMessage().effects;
   }
 
   /** The metadata that the client's dispatch hook has attached. They are the headers of the message. */

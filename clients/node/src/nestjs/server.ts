@@ -96,6 +96,8 @@ export class DqServer extends Base implements CustomTransportStrategy {
       return handler.isEventHandler ? undefined : this.#reply({ values });
     } catch (error) {
       if (handler.isEventHandler || [Retry, Reject, Snooze, Park].some((Kind) => isA(error, Kind))) throw asError(error);
+      // The answer is an error, and so the work is not done.
+      message.effects.clear();
       return this.#answerTo(error);
     }
   }
