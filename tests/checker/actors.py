@@ -51,6 +51,11 @@ def hash_of(text) -> int:
     return sum((i + 1) * b for i, b in enumerate(text.encode()))
 
 
+def acks_of(key) -> tuple:
+    """The keys in which acks count themselves: all of them, and those of each message. They are in the queue's slot."""
+    return f"{key}:acks", f"{key}:acked"
+
+
 def score_of(rng, name, n) -> float:
     """A random score that no other message has, so that the order is unique."""
     return rng.randrange(10**6) + hash_of(name) * 1e-3 + n * 1e-9
@@ -246,6 +251,10 @@ class Consumer:
     def verdict(self, kind, m, *options, **facts):
         self.n += 1
         verb = "DQ.NACK" if kind != "ack" else "DQ.ACKSEND" if "next" in facts else "DQ.ACK"
+        if kind == "ack":
+            # All of that is one step with the ack, or nothing of it where the receipt is stale.
+            counters = acks_of(self.key)
+            options = ("APPLY", 2, "INCRBY", counters[0], 1, "HINCRBY", counters[1], m["id"], 1, *options)
         facts |= {"n": self.n, "kind": kind, "ids": [m["id"]], "receipts": [m["receipt"]]}
         self.journal.write(what="verdict", begin=clock(), asked_at=wall_clock(), **facts)
         self.ask(verb, self.key, m["receipt"], *options)
@@ -258,7 +267,7 @@ class Consumer:
             reply = 0
         except Unknown:
             return
-        # ACKSEND gives the new ids, or nothing for a stale receipt.
+        # An ack gives the replies of its effects, or nothing for a stale receipt.
         count = reply if isinstance(reply, int) else int(isinstance(reply, list))
         self.journal.write(what="answered", n=self.n, end=clock(), count=count, answered_at=wall_clock())
 

@@ -65,6 +65,19 @@ def _name(event) -> str:
     return f"the {type(event).__name__.lower()} of {event.id} at {event.begin:.0f}"
 
 
+def effects_once(view):
+    """Each finished message was counted once by the effects of its ack, and no other message was."""
+    counted = view.h.counted
+    if counted is None:
+        return
+    finished = set(view.h.final.get("finished", ()))
+    for id in finished | set(counted):
+        if counted.get(id, 0) != (id in finished):
+            yield f"{id} was counted {counted.get(id, 0)} times and is{'' if id in finished else ' not'} finished"
+    if view.h.acks != len(finished):
+        yield f"{view.h.acks} acks are counted, and {len(finished)} messages finished"
+
+
 def refused_is_nothing(view):
     """A command that was refused with an error has changed nothing."""
     ended = {id for ids in view.h.final.values() for id in ids}
@@ -105,4 +118,4 @@ def same_state(view):
     yield from view.h.differences
 
 
-RULES = (one_holder, no_hole, refused_is_nothing, in_time, quiet_in_pause, same_state)
+RULES = (one_holder, no_hole, effects_once, refused_is_nothing, in_time, quiet_in_pause, same_state)

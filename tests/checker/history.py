@@ -197,6 +197,9 @@ class History:
     final: dict = field(default_factory=dict)
     attempts: dict = field(default_factory=dict)
     dead: dict = field(default_factory=dict)
+    # The acks that have counted themselves by their effects: of each message, and all. None: nobody counted.
+    counted: dict | None = None
+    acks: int = 0
     # The queue's options, and the groups that have another concurrency than 1.
     retries: int = 3
     breaker: Breaker | None = None

@@ -5,7 +5,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from tests.checker.actors import Consumer, Ways, close, produce, watch
+from tests.checker.actors import Consumer, Ways, acks_of, close, produce, watch
 from tests.checker.check import check
 from tests.checker.history import Breaker, History, clock
 from tests.harness.replies import as_maps
@@ -87,7 +87,9 @@ def _consume(ports, key, path, name, seed, lease, ways, until, patience):
 
 
 def end_state(client, key) -> dict:
-    """The end of a History: ids by state, the attempts of the finished messages, and the records of the dead."""
+    """The end of a History: ids by state, the attempts of the finished messages, the records of the dead, and the acks that
+    have counted themselves.
+    """
     final, attempts, dead = {}, {}, {}
     for state in ("delayed", "ready", "blocked", "retry", "running", "held", "finished", "dead", "cancelled"):
         final[state], cursor = [], b"0"
@@ -102,4 +104,6 @@ def end_state(client, key) -> dict:
                     dead[id] = {name: row[name] for name in ("failures", "attempt")} | {"reason": row["reason"].decode()}
             if cursor == b"0":
                 break
-    return {"final": final, "attempts": attempts, "dead": dead}
+    acks, acked = acks_of(key)
+    counted = {id.decode(): int(count) for id, count in client.hgetall(acked).items()}
+    return {"final": final, "attempts": attempts, "dead": dead, "counted": counted, "acks": int(client.get(acks) or 0)}

@@ -20,6 +20,7 @@ DURABLE_FAULTS = {
     "second_holder": "one_holder",
     "lease_cut_short": "one_holder",
     "hole_in_the_log": "no_hole",
+    "writes_with_a_stale_receipt": "effects_once",
     "undoes_too_much": "nothing_lost",
     "undoes_an_old_ack": "ack_is_final",
     "receipts_start_again": "one_delivery_a_receipt",
@@ -48,9 +49,10 @@ class State:
     """The state that a crash can bring back."""
 
     items: dict = field(default_factory=dict)
+    counted: dict = field(default_factory=dict)
 
     def copy(self) -> "State":
-        return State({id: replace(item) for id, item in self.items.items()})
+        return State({id: replace(item) for id, item in self.items.items()}, dict(self.counted))
 
 
 class DurableToy:
@@ -95,6 +97,7 @@ class DurableToy:
             self.history.final[names[item.state]].append(item.id)
             if item.state == "dead":
                 self.history.dead[item.id] = {"failures": item.failures, "attempt": item.attempt, "reason": "retries"}
+        self.history.counted, self.history.acks = self.state.counted, sum(self.state.counted.values())
         if self.fault == "replica_differs":
             self.history.differences.append("the replica's digest is another")
         return self.history
@@ -169,6 +172,8 @@ class DurableToy:
         item = self.state.items.get(id)
         holds = item is not None and item.state == "running" and item.receipt == receipt
         self.history.verdicts.append(Verdict(kind, id, receipt, self.now, self.now, int(holds)))
+        if kind == "ack" and (holds or self.faulty("writes_with_a_stale_receipt")):
+            self.state.counted[id] = self.state.counted.get(id, 0) + 1
         if holds and kind == "ack":
             item.state = "finished"
         elif holds:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.checker.actors import Ways, produce, watch
+from tests.checker.actors import Ways, acks_of, produce, watch
 from tests.checker.check import check
 from tests.checker.history import Breaker, History
 from tests.torture.actors import consume
@@ -38,7 +38,7 @@ class Workload:
 
     def keys(self, key) -> list:
         """All of its keys."""
-        return self.queues(key)
+        return [*self.queues(key), *acks_of(key + self.suffix)]
 
     def watchers(self) -> list:
         """The functions of the processes that observe, by the ends of the names of their journals."""
