@@ -8,6 +8,7 @@ BENCH_FLAGS ?=
 CHECKER_FLAGS ?= --seconds 60
 TORTURE_FLAGS ?= --seconds 600
 LOSSES_FLAGS ?= --sends 1000000
+export EFFECTS_FLAGS ?=
 LOAD_FLAGS ?=
 SOAK_SECONDS ?= 1800
 SOAK_FLAGS ?=
@@ -26,7 +27,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture losses load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-costs bench-families bench-frameworks bench-bullmq
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture losses effects-calls effects-faults effects-peers effects-cost load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-costs bench-families bench-frameworks bench-bullmq
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,6 +124,18 @@ torture: ## the same under crashes, power loss, failovers and other faults, ten 
 
 losses: ## what each setting loses of what it has confirmed, and durable clients nothing: 500 faults and a million sends a row, hours
 	@scripts/python.sh tests.torture.losses $(LOSSES_FLAGS)
+
+effects-calls: ## a million random calls with APPLY, against a model and the plain commands of a second server: ten minutes; EFFECTS_FLAGS
+	@BUILD=--checked scripts/python.sh tests.effects.calls $(EFFECTS_FLAGS)
+
+effects-faults: ## counters that acks have changed, after logs torn at each byte and after failovers: half an hour; ENGINES as for test-engines
+	@scripts/effects-faults.sh $(ENGINES)
+
+effects-peers: ## the same counter on dq, streams, BullMQ and Celery, with workers that are stopped past their lease: minutes
+	@scripts/setup.sh optional && BUILD=--checked scripts/python.sh tests.effects.peers $(EFFECTS_FLAGS)
+
+effects-cost: ## the processor time of an ACK with one INCRBY, beside the two commands: EFFECTS_FLAGS=--help
+	@scripts/python.sh tests.effects.cost $(EFFECTS_FLAGS)
 
 load: ## how long others wait while millions of messages fall due, expire or go, and how late messages are
 	@scripts/python.sh tests.load $(LOAD_FLAGS)

@@ -1,7 +1,5 @@
 """ACK ... APPLY: effects on Redis keys in the log entry of the ACK, all or nothing, and nothing from a stale receipt."""
 
-import random
-
 import pytest
 
 from tests.harness.replies import Manual, Queue, msgs
@@ -307,87 +305,3 @@ def test_other_clients_see_the_changes_as_those_of_plain_commands(server, r, key
     wait_for(lambda: heard.append(seen.get_message(timeout=1)) or len([m for m in heard if m and m["type"] == "pmessage"]) >= 2, 20, "events")
     assert {m["data"] for m in heard if m and m["type"] == "pmessage"} >= {b"incrby", b"rpush"}
     r.config_set("notify-keyspace-events", "")
-
-
-POOL = {"string": "k:a k:b", "hash": "k:h", "set": "k:s", "zset": "k:z", "list": "k:l", "stream": "k:x"}
-NUMBERS = ["1", "-1", str(2**63 - 1), str(-(2**63)), "7"]
-
-
-def random_effect(rng):
-    def any_key(kind):
-        names = POOL[kind].split() if rng.random() < 0.9 else " ".join(POOL.values()).split()
-        return rng.choice(names)
-
-    part, number, value = rng.choice("fgh"), rng.choice(NUMBERS), rng.choice(["v", "1", "01", "x y"])
-    return rng.choice(
-        [
-            lambda: ["SET", any_key("string"), rng.choice(NUMBERS + ["text"])],
-            lambda: ["DEL", any_key("string")],
-            lambda: ["INCRBY", any_key("string"), number],
-            lambda: ["HSET", any_key("hash"), part, rng.choice(NUMBERS + ["text"])],
-            lambda: ["HDEL", any_key("hash"), part],
-            lambda: ["HINCRBY", any_key("hash"), part, number],
-            lambda: ["SADD", any_key("set"), part],
-            lambda: ["SREM", any_key("set"), part],
-            lambda: ["ZADD", any_key("zset"), rng.choice(["1.5", "-inf", "inf", "1e300"]), part],
-            lambda: ["ZINCRBY", any_key("zset"), rng.choice(["0.1", "inf", "-inf", "1e300"]), part],
-            lambda: ["ZREM", any_key("zset"), part],
-            lambda: ["LPUSH", any_key("list"), value],
-            lambda: ["RPUSH", any_key("list"), value],
-            lambda: ["PEXPIRE", any_key("string"), rng.choice(["100000", "0", "-5"])],
-        ]
-    )()
-
-
-def plainly(plain, effects):
-    """What the plain commands reply, or the error of APPLY; after an error the keys are as before."""
-    keys = sorted({effect[1] for effect in effects})
-    before = {key: (plain.dump(key), max(plain.pttl(key), 0)) for key in keys}
-    replies = []
-    for number, effect in enumerate(effects, 1):
-        try:
-            reply = plain.execute_command(*effect)
-            replies.append(b"OK" if effect[0] == "SET" else reply)
-        except Exception as error:
-            for key in keys:
-                plain.delete(key)
-                value, ttl = before[key]
-                if value:
-                    plain.restore(key, ttl, value)
-            said = str(error)
-            code = "OVERFLOW" if "overflow" in said else "NOTNUMBER" if "not an integer" in said or "NaN" in said else "WRONGTYPE"
-            return f"{code} {number}"
-    return replies
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_random_effects_are_those_of_plain_commands(server, r, seed):
-    rng = random.Random(seed)
-    plain = server.client(protocol=3, db=1)
-    q = Queue(r, "q")
-    for _ in range(250):
-        effects = [random_effect(rng) for _ in range(rng.randint(1, 4))]
-        q.send("x")
-        receipt = q.one().receipt
-        words = ["APPLY", len(effects), *(word for effect in effects for word in effect)]
-        try:
-            replies = q.do("ACK", receipt, *words)
-        except Exception as error:
-            replies = str(error)
-            q.ack(receipt)
-        if isinstance(replies, str) and "name the same key" in replies:
-            continue
-        # An effect is judged on the keys as they are, so the expiry of a key must not come between.
-        wanted = plainly(plain, effects)
-        if isinstance(wanted, str) and isinstance(replies, str):
-            assert replies == wanted or any(effect[0] == "PEXPIRE" for effect in effects), effects
-        else:
-            assert replies == wanted, effects
-        for key in " ".join(POOL.values()).split():
-            assert r.type(key) == plain.type(key) and (r.dump(key) is None) == (plain.dump(key) is None), (effects, key)
-            assert (r.pttl(key) > 0) == (plain.pttl(key) > 0), (effects, key)
-            assert r.execute_command("DEBUG", "DIGEST-VALUE", key) == plain.execute_command("DEBUG", "DIGEST-VALUE", key), (effects, key)
-        if rng.random() < 0.1:
-            key = rng.choice(" ".join(POOL.values()).split())
-            r.delete(key)
-            plain.delete(key)

@@ -6,10 +6,8 @@ import time
 import pytest
 from redis import ResponseError
 
-from tests.commands.test_apply import POOL, random_effect
+from tests.effects.model import PLAIN, random_effect, words_of
 from tests.harness.replies import Queue, digest
-
-KEYS = " ".join(POOL.values()).split()
 
 
 def traffic(client, seed, rounds):
@@ -17,18 +15,17 @@ def traffic(client, seed, rounds):
     rng, q = random.Random(seed), Queue(client, "q")
     for _ in range(rounds):
         effects = [random_effect(rng) for _ in range(rng.randint(1, 4))]
-        effects += [["XADD", "k:x", 1, "f", "v", "MAXLEN", 5]] * rng.randint(0, 2) + [["INCRBY", "count", 1]]
+        effects += [["INCRBY", "count", 1]]
         q.send("x")
         receipt = q.one("CONSUMER", "w").receipt
         try:
-            words = ("APPLY", len(effects), *(word for effect in effects for word in effect))
-            q.do("FETCH", "CONSUMER", "w", "TOKEN", rng.randint(1, 9), "ACK", 1, receipt, *words)
+            q.do("FETCH", "CONSUMER", "w", "TOKEN", rng.randint(1, 9), "ACK", 1, receipt, *words_of(effects))
         except ResponseError:
             q.ack(receipt)
 
 
 def held(client):
-    return {key: (client.type(key), digest(client, key), client.pttl(key) > 0) for key in ["q", "count", *KEYS]}
+    return {key: (client.type(key), digest(client, key), client.pttl(key) > 0) for key in ["q", "count", *PLAIN]}
 
 
 @pytest.mark.parametrize("seed", range(2))
