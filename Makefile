@@ -18,6 +18,7 @@ ENGINES ?=
 PARTS ?=
 FRESH_FLAGS ?=
 DRIVER_FLAGS ?=
+SQS_FLAGS ?=
 VERSIONS_FLAGS ?=
 
 .DEFAULT_GOAL := help
@@ -27,7 +28,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture losses effects-calls effects-faults effects-peers effects-cost load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-costs bench-families bench-frameworks bench-bullmq
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture losses effects-calls effects-faults effects-peers effects-cost load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-costs bench-families bench-frameworks bench-bullmq test-sqs test-sqs-clients bench-sqs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +97,13 @@ test-faults: ## workers of every driver under every fault, at each moment of the
 
 test-celery: ## the suites of kombu, Celery and Dramatiq with dq:// and redis://, an hour; what fails with dq:// only is listed
 	@scripts/setup.sh build server tests optional && scripts/python.sh tests.drivers $(DRIVER_FLAGS)
+
+test-sqs: ## two foreign suites of tests of SQS on dq sqs, ten minutes; fetches them; SQS_FLAGS=--help
+	@scripts/setup.sh build server tests && scripts/python.sh tests.sqs.suites $(SQS_FLAGS)
+
+test-sqs-clients: ## boto3, the SDKs for Node, PHP and Go, sqs-consumer, Celery and taskiq on dq sqs; gets them
+	@scripts/setup.sh build server tests optional && scripts/sqs-clients.sh
+	@BUILD=--checked scripts/python.sh pytest -q tests/sqs/test_clients.py
 
 test-protocol: ## the server tests over RESP2; make test runs those of what a queue does over RESP3
 	@DQ_RESP=2 BUILD=--checked scripts/python.sh pytest -q -n 4 --dist loadfile tests/commands tests/groups tests/blocking tests/hostile
@@ -176,6 +184,10 @@ bench-families: ## how evenly families spread, what they cost, and what consumer
 
 bench-costs: ## how the cost of each command grows with what clients choose, against what docs/commands.md says; minutes
 	@scripts/python.sh tests.load.costs $(BENCH_FLAGS)
+
+bench-sqs: ## dq sqs: messages a second, memory, long polls; BENCH_FLAGS=--help
+	@scripts/cli.sh
+	@DQ_CLI=$(or $(CARGO_TARGET_DIR),target)/cli/release/dq scripts/python.sh tests.sqs.figures $(BENCH_FLAGS)
 
 bench-web: ## what the pages and actions of dq web cost a server with 10,000 queues and 10,000,000 messages: BENCH_FLAGS=--help
 	@scripts/cli.sh

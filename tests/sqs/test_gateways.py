@@ -1,10 +1,16 @@
 """What is left when gateways and servers of `dq sqs` die."""
 
+import os
+import subprocess
+import urllib.error
+import urllib.request
+
 import pytest
 from botocore.exceptions import ClientError
 from redis import ResponseError
 
-from tests.harness.server import wait_for
+from tests.harness.cli import programs
+from tests.harness.server import free_port, wait_for
 
 pytest_plugins = ["tests.harness.sqs_fixtures"]
 
@@ -91,4 +97,27 @@ def received(sqs, url):
     try:
         return sqs.receive_message(QueueUrl=url).get("Messages")
     except ClientError:
+        return None
+
+
+def test_dq_server_serves_sqs_beside_itself(program):
+    port = free_port()
+    command = [program, "server", "--ephemeral", "--sqs", str(port)]
+    env = {**os.environ, **programs()}
+    server = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout.readline().startswith("redis://")
+        url = f"http://127.0.0.1:{port}/?Action=CreateQueue&QueueName=jobs"
+        answer = wait_for(lambda: read(url), 10, "an answer")
+        assert b"/000000000000/jobs</QueueUrl>" in answer
+    finally:
+        server.terminate()
+        server.wait()
+        server.stdout.close()
+
+
+def read(url):
+    try:
+        return urllib.request.urlopen(url).read()
+    except urllib.error.URLError:
         return None

@@ -70,6 +70,18 @@ impl Endpoint {
         Ok(server)
     }
 
+    /// Returns the endpoint of a server on this machine, of which nothing else is known.
+    pub fn local(port: u16) -> Endpoint {
+        Endpoint {
+            url: Some(format!("redis://127.0.0.1:{port}")),
+            auth_file: None,
+            cacert: None,
+            cert: None,
+            key: None,
+            known: Arc::default(),
+        }
+    }
+
     /// Returns the URL, and from where we have it.
     fn url(&self) -> (String, &'static str) {
         match (&self.url, std::env::var("DQ_URL")) {

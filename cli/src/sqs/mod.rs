@@ -36,6 +36,7 @@ mod xml;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use clap::Parser;
 use redis::Value;
 
 use crate::failure::Failure;
@@ -100,6 +101,37 @@ fn account(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err("write twelve digits".to_owned()),
     }
+}
+
+/// Serves the queues of a server on this machine, beside that server, to everybody on this
+/// machine.
+pub fn beside(server: u16, port: u16) {
+    std::thread::spawn(move || {
+        let words = [
+            "sqs",
+            "--anonymous",
+            "--listen",
+            &format!("127.0.0.1:{port}"),
+        ];
+        let mut err = std::io::stderr();
+        let out = &mut Output {
+            to: &mut err,
+            json: false,
+        };
+        let args =
+            Alone::try_parse_from(words).map_err(|error| Failure::mistake(error.to_string()));
+        let ended = args.and_then(|alone| run(&Endpoint::local(server), &alone.args, out));
+        if let Err(failure) = ended {
+            eprintln!("dq sqs: {failure}");
+        }
+    });
+}
+
+/// The options without the rest of the command line.
+#[derive(Debug, Parser)]
+struct Alone {
+    #[command(flatten)]
+    args: Args,
 }
 
 /// Serves clients until the program is ended.

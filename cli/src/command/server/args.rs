@@ -27,6 +27,9 @@ pub struct Args {
     /// More settings, in a file like valkey.conf. Options of this command line win over it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Serve the queues to clients of Amazon SQS as well, on this port of this machine: see dq sqs
+    #[arg(long, value_name = "PORT", conflicts_with = "password_file")]
+    pub sqs: Option<u16>,
     /// A server for tests: in memory, on a free port, gone with the process that started
     /// it. Prints its URL when it is ready
     #[arg(long, conflicts_with = "data")]

@@ -20,6 +20,7 @@ use super::programs::Programs;
 use super::settings::Settings;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::sqs;
 
 /// How long a server may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -54,6 +55,9 @@ pub fn run(
         Some(password) => format!(":{}@", utf8_percent_encode(password, NON_ALPHANUMERIC)),
         None => String::new(),
     };
+    if let Some(sqs) = args.sqs {
+        sqs::beside(port, sqs);
+    }
     out.line(&format!("redis://{user}127.0.0.1:{port}"))?;
     out.to.flush()?;
     for event in events {

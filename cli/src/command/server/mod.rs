@@ -25,6 +25,7 @@ use signal_hook::iterator::Signals;
 
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::sqs;
 pub use args::Args;
 use args::PORT;
 use directory::Directory;
@@ -88,6 +89,9 @@ fn durable(
                 if log.is_ready_now() {
                     // The server continues if nobody reads this.
                     let _ = introduce(out, &log, args, port, directory.path());
+                    if let Some(sqs) = args.sqs {
+                        sqs::beside(port, sqs);
+                    }
                 }
             }
             Event::Asked => match asked {
@@ -143,6 +147,9 @@ fn introduce(
     out.line(&format!(
         "  queues    dq --url redis://127.0.0.1:{port} top"
     ))?;
+    if let Some(port) = args.sqs {
+        out.line(&format!("  sqs       http://127.0.0.1:{port}"))?;
+    }
     out.line("  stop      Ctrl-C")?;
     Ok(out.to.flush()?)
 }
