@@ -1,6 +1,7 @@
 package dq_test
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"strconv"
@@ -53,6 +54,23 @@ func apply(t *testing.T, q *dq.Queue, known map[string]string, one step) {
 	}
 	if effects.Applied != nil && !matches(one.Applied, effects.Applied, known) {
 		t.Fatalf("%v was applied, not %v", effects.Applied, one.Applied)
+	}
+}
+
+func TestEffectsOfAHandlerMayBeAmongWhatFollows(t *testing.T) {
+	q, cli := newQueue(t), connect(t)
+	send(t, q, "x", dq.ID("a"))
+	stop := running(t, &dq.Worker{Queue: q, Block: 50 * time.Millisecond, Handler: func(ctx context.Context, m *dq.Message) error {
+		m.Effects().IncrBy(q.Key()+":n", 1)
+		m.Follow(new(dq.Effects).IncrBy(q.Key()+":m", 2).IfMissing(q.Key() + ":m"))
+		return nil
+	}})
+	emptied(t, q)
+	must(t, stop())
+	for key, want := range map[string]string{":n": "1", ":m": "2"} {
+		value, err := cli.Do("GET", q.Key()+key)
+		must(t, err)
+		equal(t, key, text(value), want)
 	}
 }
 

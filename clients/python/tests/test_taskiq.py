@@ -15,6 +15,7 @@ from dqueue.testing import ManualQueue
 taskiq = pytest.importorskip("taskiq", reason="needs taskiq: pip install 'dq-queue[taskiq]'")
 
 from dqueue.taskiq import DqBroker, DqScheduleSource, effects  # noqa: E402
+from taskiq.acks import AcknowledgeType  # noqa: E402
 from taskiq.exceptions import ScheduledTaskCancelledError  # noqa: E402
 from taskiq.receiver import Receiver  # noqa: E402
 
@@ -109,7 +110,7 @@ def test_the_effects_of_a_task_go_with_its_ack_and_only_with_that(run, dq_client
         task = broker.task("shop:pay")(pay_later if is_async else pay)
         for number, how in enumerate(ends, start=1):
             await task.kiq(how)
-            await work(broker, lambda number=number: len(done) == number, ack_type=taskiq.AcknowledgeType(ack))
+            await work(broker, lambda number=number: len(done) == number, ack_type=AcknowledgeType(ack))
 
     run(test)
     assert queue.len() == 0

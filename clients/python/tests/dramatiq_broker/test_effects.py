@@ -43,7 +43,7 @@ def test_the_effects_of_an_actor_go_with_its_ack_and_only_with_that(broker, work
 
 
 def test_the_effects_of_the_page_are_done(broker, worker, dq_client):
-    names = {}
+    names = {"__name__": __name__}
     exec(effects_of("dramatiq"), names)
     names["pay"].send("ann", 500)
     broker.join("default", timeout=10_000)

@@ -10,9 +10,12 @@ import pytest
 
 celery = pytest.importorskip("celery", reason="needs celery: pip install 'dq-queue[celery]'")
 
+from dqueue.drivers.kombu.effects import ack_with  # noqa: E402
 from dqueue.kombu import effects  # noqa: E402
+from kombu import Connection  # noqa: E402
 
 from clients.python.tests.blocks import effects_of  # noqa: E402
+from tests.harness.lossy import LossyProxy  # noqa: E402
 from tests.harness.server import wait_for  # noqa: E402
 
 SOURCES = Path(dqueue.__file__).parents[1]
@@ -73,6 +76,17 @@ def test_the_effects_of_a_task_go_with_its_ack_and_only_with_that(dq_url, dq_cli
     assert dead.error.startswith("its effects were refused: CONDITION 1")
     # The process that holds a message leaves the ack to the one that runs its task.
     assert said.count("its effects are not done") == 1 and "were acked after their leases" not in said
+
+
+def test_effects_whose_reply_is_lost_are_done_once(server, dq_client, caplog):
+    proxy = LossyProxy(server.port)
+    with Connection(f"dq://127.0.0.1:{proxy.port}") as connection:
+        connection.SimpleQueue("jobs").put("x")
+        message = connection.default_channel.basic_get("jobs")
+        proxy.lose(b"APPLY")
+        ack_with(connection.default_channel, message.delivery_tag, dqueue.Effects().incrby("paid"))
+    assert (proxy.lost, dq_client.get("paid"), dqueue.Queue(dq_client, "jobs").len()) == (1, b"1", 0)
+    assert "its effects are not done" not in caplog.text
 
 
 def test_without_a_task_there_are_no_effects():

@@ -33,8 +33,12 @@ class Taken:
     """
 
     def __init__(self) -> None:
-        self._reading, self._writing = os.pipe()
-        os.set_blocking(self._reading, False)
+        self._pid = os.getpid()
+        # Where processes cannot be forked there are none that share it.
+        self._can_fork = hasattr(os, "fork")
+        if self._can_fork:
+            self._reading, self._writing = os.pipe()
+            os.set_blocking(self._reading, False)
         # Looking at shared memory is cheap. Most programs have no effects.
         self._is_used = mmap.mmap(-1, 1)
         self._known: set[bytes] = set()
@@ -44,15 +48,18 @@ class Taken:
         return blake2b(f"{tag.queue}\0{tag}".encode(), digest_size=_SIZE).digest()
 
     def add(self, tag: Tag) -> None:
+        if os.getpid() == self._pid:
+            self._known.add(self._mark(tag))
+        else:
+            os.write(self._writing, self._mark(tag))
         self._is_used[0] = 1
-        os.write(self._writing, self._mark(tag))
 
     def take(self, tag: Tag) -> bool:
         """Returns whether another process settles the delivery, and forgets it."""
         if not self._is_used[0]:
             return False
         with suppress(BlockingIOError):
-            while marks := os.read(self._reading, 4096):
+            while self._can_fork and (marks := os.read(self._reading, 4096)):
                 self._known |= {marks[at : at + _SIZE] for at in range(0, len(marks), _SIZE)}
         mark = self._mark(tag)
         is_taken = mark in self._known
@@ -97,17 +104,18 @@ def _settle(sender: Any, **_: Any) -> None:
     # From here on a plain ack of the other process would lose the effects.
     taken.add(tag)
     with pools.connections[sender.app.connection_for_read()].acquire(block=True) as connection:
-        _ack(connection.default_channel, tag, collected)
+        ack_with(connection.default_channel, tag, collected)
 
 
-def _ack(channel: Any, tag: Tag, collected: Effects) -> None:
+def ack_with(channel: Any, tag: Tag, collected: Effects) -> None:
     """Acks a message with its effects, and repeats that until its lease is over."""
-    end = monotonic() + channel.lease / 1000
+    end, was_lost = monotonic() + channel.lease / 1000, False
     for pause in pauses():
         try:
             with channel.conn_or_acquire() as client:
                 queue = Queue(client, channel.key(tag.queue))
-                if not queue.ack(tag.receipt, apply=collected):
+                # After a lost reply it may have been done by the first try.
+                if not queue.ack(tag.receipt, apply=collected) and not was_lost:
                     logger.warning("the lease of %s of queue %s was over: its effects are not done", tag.id, tag.queue)
             return
         except (RedisError, OSError) as error:
@@ -120,4 +128,5 @@ def _ack(channel: Any, tag: Tag, collected: Effects) -> None:
             if monotonic() + pause > end:
                 logger.error("%s of queue %s could not be acked, and may run again: %s", tag.id, tag.queue, error)
                 return
+            was_lost = True
         sleep(pause)
