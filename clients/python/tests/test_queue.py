@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 import redis
-from dqueue import Effects, Message, Next, Queue, Signal, Window, connect
+from dqueue import Message, Next, Queue, Signal, Window, connect
 
 from tests.harness.lossy import LossyProxy
 from tests.harness.topology import Cluster
@@ -75,32 +75,6 @@ def test_a_fetch_takes_from_the_first_of_several_queues_that_can_give(q):
     q.send("y")
     low.send("z")
     assert [message.text for message in q.fetch_first([low], block=100, count=5)] == ["y"]
-
-
-def test_effects_go_with_the_acknowledgement(q):
-    for n in range(4):
-        q.send(f"{n}", id=f"{n}")
-    a, b, c, d = q.fetch(count=4)
-    every = (
-        Effects().set("s", "v", px=timedelta(seconds=60)).delete("gone").incrby("n", 2).hset("h", "f", "v").hdel("h", "g").hincrby("h", "n")
-        .sadd("m", "a").srem("m", "b").zadd("z", 1.5, "a").zincrby("z", 2, "b").zrem("z", "c").lpush("l", "a").rpush("l", "b")
-        .xadd("x", {"f": "v"}, maxlen=5).pexpire("n", 60_000).if_exists("there").if_missing("none").if_equals("there", "1")
-    )  # fmt: skip
-    q.client.set("there", 1)
-    assert q.ack(a, result="r", apply=every) == 1
-    assert every.applied[2:4] == [2, 1] and len(every.applied) == 15
-    assert (int(q.client.get("n")), q.client.xlen("x")) == (2, 1)
-    late = Effects().incrby("n")
-    assert (q.ack(a, apply=late), late.applied, int(q.client.get("n"))) == (0, None, 2)
-    then = Effects().incrby("n")
-    assert (q.ack_send(b, Next("p", id="p", delay=60_000), apply=then), then.applied) == (["p"], [3])
-    q.send("next", id="next")
-    again = Effects().incrby("n")
-    [message] = q.fetch(ack=[c], apply=again)
-    assert (message.id, again.applied) == ("next", [4])
-    with pytest.raises(redis.ResponseError, match="CONDITION 1"):
-        q.ack(d, apply=Effects().incrby("n").if_missing("n"))
-    assert q.get("3").state == "running"
 
 
 def test_messages_follow_from_one_that_is_finished(q):

@@ -143,28 +143,6 @@ def test_a_handler_snoozes_and_follows(q):
     assert [message.id for message in Queue(q.client, "parcels").fetch()] == ["p"]
 
 
-def test_the_effects_of_a_handler_go_with_its_ack(q):
-    q.alter(retries=0, retain=60_000)
-    worker = Worker(q, block=200)
-
-    @worker.handler()
-    def paid(message):
-        message.effects.incrby("paid", 5)
-        if message.text == "fails":
-            raise Reject("no")
-        if message.text == "refused":
-            message.effects.if_missing("paid")
-        return Follow(Next("p", id="p", type="other", delay=60_000)) if message.text == "follows" else "done"
-
-    for text in ("plain", "fails", "refused", "follows"):
-        q.send(text, id=text, group="g")
-    with running(worker):
-        wait_for(lambda: q.get("follows").state == "finished")
-    assert q.client.get("paid") == b"10"
-    assert [q.get(id).state for id in ("plain", "fails", "refused", "p")] == ["finished", "dead", "dead", "delayed"]
-    assert "CONDITION 1" in q.get("refused").error
-
-
 def test_concurrency_is_the_number_of_handlers_at_once(q):
     worker = Worker(q, concurrency=4, block=200)
     together, most, lock = 0, 0, threading.Lock()
