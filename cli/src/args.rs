@@ -7,6 +7,7 @@ use crate::command::{
     redrive, schedule, send, server, settings, show, tail,
 };
 use crate::server::Endpoint;
+use crate::takeover::args as takeover;
 use crate::{sqs, top, web};
 
 /// See and steer the dq queues of a Redis or Valkey server.
@@ -81,6 +82,10 @@ pub enum Verb {
     Bench(bench::Args),
     /// Run a Valkey or Redis server with dq, for good or for a test
     Server(Box<server::Args>),
+    /// Take over the jobs of a running queue of another system, or undo that
+    Import(Box<takeover::ImportArgs>),
+    /// Write the messages of queues as lines of JSON, which `dq import jsonl` reads
+    Export(takeover::ExportArgs),
     /// Serve all of it as web pages: see, find, redrive, pause
     Web(Box<web::Args>),
     /// Serve the queues to clients of Amazon SQS

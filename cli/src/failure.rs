@@ -18,6 +18,8 @@ pub enum Failure {
     Mistake(String),
     /// Nobody reads the output any more.
     ClosedPipe,
+    /// So many jobs of an import stayed where they were. They have been listed.
+    Stayed(u64),
     /// The terminal or the output failed.
     Output(String),
 }
@@ -67,6 +69,7 @@ impl fmt::Display for Failure {
             Failure::Refused(words) | Failure::Mistake(words) | Failure::Output(words) => {
                 f.write_str(words)
             }
+            Failure::Stayed(count) => write!(f, "{count} stayed: see the table"),
             Failure::ClosedPipe => f.write_str("the output was closed"),
         }
     }

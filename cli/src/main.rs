@@ -4,7 +4,7 @@
 //! Each layer uses only those before it: `text` and `table` (what is printed),
 //! `server` (the connection), `model` (replies of the server as values), `command`
 //! (one file for each command that prints and ends), `top` (the live view), `web` (the
-//! same and more as web pages), `sqs` (queues for clients of Amazon SQS).
+//! same and more as web pages), `sqs` (queues for clients of Amazon SQS), `takeover` (queues of other systems).
 
 mod args;
 mod command;
@@ -16,6 +16,7 @@ mod secret;
 mod server;
 mod sqs;
 mod table;
+mod takeover;
 mod text;
 mod time_text;
 mod top;
@@ -42,7 +43,10 @@ fn main() -> ExitCode {
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("dq: {failure}");
-            ExitCode::FAILURE
+            match failure {
+                Failure::Stayed(_) => ExitCode::from(3),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
@@ -83,6 +87,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Schedule(args) => schedule::schedule(&mut connect()?, args, out),
         Verb::Schedules(args) => schedule::schedules(&mut connect()?, args, out),
         Verb::Unschedule(args) => schedule::unschedule(&mut connect()?, args, out),
+        Verb::Import(args) => takeover::import(&cli.endpoint, args, out),
+        Verb::Export(args) => takeover::export(&cli.endpoint, args, out),
         Verb::Web(args) => web::run(&cli.endpoint, args, out),
         Verb::Sqs(args) => sqs::run(&cli.endpoint, args, out),
         Verb::Completion(args) => completion::run(Cli::command(), args, out),

@@ -54,6 +54,19 @@ pub fn shown_settings(info: &Record) -> Vec<(String, String)> {
     settings
 }
 
+/// Returns the settings of a queue as words of DQ.CREATE, with the server's own figures.
+pub fn server_words(info: &Record) -> Vec<String> {
+    let mut words = Vec::new();
+    for (name, _) in SETTINGS {
+        let value = shown(info.get(name));
+        if !value.is_empty() {
+            words.push(name.to_ascii_uppercase());
+            words.extend(value.split(' ').map(str::to_owned));
+        }
+    }
+    words
+}
+
 fn tokens(shape: &str) -> impl Iterator<Item = &str> {
     shape.split(' ').map(|token| token.trim_matches(['[', ']']))
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use redis::cluster::ClusterClientBuilder;
 use redis::{
-    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
-    TlsCertificates,
+    Client, ClientTlsConfig, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
+    ProtocolVersion, TlsCertificates,
 };
 
 use super::node::Node;
@@ -45,6 +45,9 @@ pub struct Endpoint {
     /// With rediss: the key of our certificate (PEM)
     #[arg(long, global = true, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+    /// The option that gave the URL, if that was not --url.
+    #[arg(skip)]
+    option: Option<&'static str>,
     /// The primaries that a Redis Cluster had the last time, for the case that the node
     /// of the URL is gone when a connection is made anew.
     #[arg(skip)]
@@ -78,14 +81,44 @@ impl Endpoint {
             cacert: None,
             cert: None,
             key: None,
+            option: None,
             known: Arc::default(),
+        }
+    }
+
+    /// Returns another server, which the URL of an option names, with the same certificates.
+    pub fn at(&self, url: &str, option: &'static str) -> Endpoint {
+        Endpoint {
+            url: Some(url.to_owned()),
+            option: Some(option),
+            known: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// Connects to a server of another system, which may be as old as Redis 5.
+    pub fn connect_peer(&self) -> Result<Server, Failure> {
+        match self.connect() {
+            Err(Failure::Refused(words))
+                if words.contains("HELLO") || words.contains("unknown command") =>
+            {
+                let info = self.info()?;
+                let settings = info
+                    .redis_settings()
+                    .clone()
+                    .set_protocol(ProtocolVersion::RESP2);
+                let info = info.set_redis_settings(settings);
+                let certificates = self.certificates(&info)?;
+                open_old(&info, certificates).map_err(|failure| self.explained(&info, failure))
+            }
+            other => other,
         }
     }
 
     /// Returns the URL, and from where we have it.
     fn url(&self) -> (String, &'static str) {
         match (&self.url, std::env::var("DQ_URL")) {
-            (Some(url), _) => (url.clone(), "--url"),
+            (Some(url), _) => (url.clone(), self.option.unwrap_or("--url")),
             (None, Ok(url)) if !url.is_empty() => (url, "DQ_URL"),
             _ => (DEFAULT.to_owned(), "the default, as there is no DQ_URL"),
         }
@@ -166,15 +199,38 @@ impl Endpoint {
     }
 }
 
-/// Connects to one node, and if it is one of a cluster, to the cluster.
-fn open(info: &ConnectionInfo, certificates: Option<TlsCertificates>) -> Result<Server, Failure> {
-    let client = match certificates.clone() {
+/// Connects to one node.
+fn link(
+    info: &ConnectionInfo,
+    certificates: Option<TlsCertificates>,
+) -> Result<Connection, Failure> {
+    let client = match certificates {
         Some(certificates) => Client::build_with_tls(info.clone(), certificates)?,
         None => Client::open(info.clone())?,
     };
-    let mut connection = client.get_connection_with_timeout(PATIENCE)?;
+    let connection = client.get_connection_with_timeout(PATIENCE)?;
     connection.set_read_timeout(Some(PATIENCE))?;
     connection.set_write_timeout(Some(PATIENCE))?;
+    Ok(connection)
+}
+
+/// Connects to a server that does not know HELLO, and so is asked in no other way whether it is one of a cluster.
+fn open_old(
+    info: &ConnectionInfo,
+    certificates: Option<TlsCertificates>,
+) -> Result<Server, Failure> {
+    let connection = link(info, certificates)?;
+    let db = info.redis_settings().db();
+    Ok(Server::of_one(
+        format!("{}/{db}", place(info.addr())),
+        db,
+        connection,
+    ))
+}
+
+/// Connects to one node, and if it is one of a cluster, to the cluster.
+fn open(info: &ConnectionInfo, certificates: Option<TlsCertificates>) -> Result<Server, Failure> {
+    let mut connection = link(info, certificates.clone())?;
     let hello = redis::cmd("HELLO").query(&mut connection)?;
     let db = info.redis_settings().db();
     let place = format!("{}/{db}", place(info.addr()));

@@ -1,0 +1,294 @@
+"""BullMQ, of each major version: what its own package has added runs once with BullMQ 6 on dq, as its own API shows it."""
+
+import json
+import re
+import shutil
+import signal
+import time
+
+import pytest
+import redis
+
+from tests.drivers.faults.workers import Node
+from tests.harness.faulty import FaultyProxy
+from tests.harness.server import wait_for
+from tests.takeover.conftest import digest, numbers
+from tests.takeover.peers import HERE, Bullmq, bullmq
+
+pytest_plugins = ["tests.harness.cli_fixtures"]
+pytestmark = pytest.mark.slow
+
+VERSIONS = ["4.17.0", "5.81.5", "6.7.0"]
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def old(request):
+    """BullMQ of a version, on Redis."""
+    return Bullmq(bullmq(request.param))
+
+
+@pytest.fixture(scope="module")
+def newest():
+    """BullMQ of the newest version, on Redis."""
+    return Bullmq(bullmq(VERSIONS[-1]))
+
+
+class Bullmq6(Node):
+    program = "bullmq.mjs"
+
+
+@pytest.fixture(scope="module")
+def new(tmp_path_factory):
+    """BullMQ 6 on dq."""
+    folder = tmp_path_factory.mktemp("new")
+    shutil.copy(HERE / "bullmq.mjs", folder)
+    Bullmq6("BullMQ").command(folder)
+    return Bullmq(folder / "node", backend="bull")
+
+
+def worked(side: Bullmq, port: int, queue: str, file, count: int) -> list[int]:
+    """Lets a worker run until so many jobs have run; their numbers in order."""
+    worker = side.start(port, "work", queue, file)
+    try:
+        wait_for(lambda: len(numbers(file)) >= count, timeout=40)
+        time.sleep(0.3)
+    finally:
+        worker.send_signal(signal.SIGTERM)
+        worker.wait(20)
+    return numbers(file)
+
+
+def test_each_job_runs_once_in_its_place(move, old, new, tmp_path):
+    old.run(move.old.port, "fill", 4000)
+    plan = json.loads(move.run("bullmq", "--queue", "*", "--dry-run", "--json").stdout)
+    before = digest(move.old.client())
+    jobs = {(p["queue"], p["place"]): p["jobs"] for p in plan["places"]}
+    assert jobs["fails", "failed"] == 1 and jobs["mails", "wait"] in (32, 33) and jobs["mails", "prioritized"] == 3, plan
+    assert digest(move.old.client()) == before
+    said = json.loads(move.run("bullmq", "--queue", "mails", "--queue", "fails", "--json").stdout)
+    assert said["stayed"] == 0, said
+    shown = json.loads(new.run(move.new.port, "show", "fails"))
+    [dead], [retried] = shown["failed"], shown["delayed"]
+    assert (dead["data"], dead["failedReason"], dead["attemptsMade"]) == ('{"n":90}', "no 90", 2)
+    assert dead["stacktrace"].count("Error: no 90") == 2 and len(shown["logs"]) == 2
+    assert (retried["attemptsMade"], retried["opts"]["attempts"]) == (1, 5)
+    schedulers = json.loads(new.run(move.new.port, "show", "mails"))["schedulers"]
+    assert {(s["name"], s.get("pattern"), s.get("tz"), s.get("every")) for s in schedulers} >= {("night", "0 3 * * *", "Europe/Berlin", None)}
+    assert {int(s["every"]) for s in schedulers if s.get("every")} <= {7_200_000}
+    ran = worked(new, move.new.port, "mails", tmp_path / "ran", 30 + 1 + 3 + 10 + 1)
+    waiting = [n for n in ran if n < 50 and n not in (33, 35, 39)]
+    assert waiting == [30, *range(30)]
+    assert [n for n in ran if n in (33, 35, 39)] == [33, 35, 39]
+    later = [n for n in ran if 50 <= n < 60]
+    assert sorted(later) == list(range(50, 60))
+    assert 70 not in ran and 72 not in ran and ran.count(71) == 1
+    assert len(ran) == len(set(ran)), ran
+
+
+def test_old_producers_go_on_with_their_ids(move, old, tmp_path):
+    old.run(move.old.port, "fill")
+    move.run("bullmq", "--queue", "mails")
+    old.run(move.old.port, "again")
+    data = [json.loads(value)["n"] for key, value in fields(move.old.client(), "data").items()]
+    # What had this id is not there any more, so neither is swallowed.
+    assert sorted(data) == [170, 171]
+    ended = move.run("bullmq", "--queue", "mails", code=3)
+    assert "ID TAKEN" in ended.stdout, "its message still waits at the target"
+
+
+def fields(client: redis.Redis, name: str) -> dict:
+    jobs = [key for key in client.keys("bull:mails:*") if client.type(key) == b"hash" and client.hexists(key, name)]
+    return {key: client.hget(key, name) for key in jobs}
+
+
+def test_a_paused_queue_is_paused(move, old, new):
+    old.run(move.old.port, "fill")
+    old.run(move.old.port, "pause")
+    move.run("bullmq", "--queue", "mails")
+    assert json.loads(new.run(move.new.port, "show", "mails"))["paused"]
+
+
+def own(key: bytes) -> bool:
+    """What BullMQ writes by itself, at any time."""
+    return key.rsplit(b":", 1)[-1] in (b"events", b"marker", b"stalled-check", b"pc")
+
+
+def test_undo_leaves_every_key_as_it_was(move, old):
+    old.run(move.old.port, "fill")
+    before = digest(move.old.client(), own)
+    move.run("bullmq", "--queue", "*", "--ledger", "l")
+    assert len(digest(move.old.client(), own)) < len(before) / 4
+    assert move.run(None, "--undo", "l").stdout.endswith("0 of the ledger had been delivered, changed or removed\n")
+    assert digest(move.old.client(), own) == before
+    assert not [key for key in move.new.client().keys("*:import:*")]
+    assert int(move.new.client().execute_command("DQ.LEN", "bull:mails")) == 0
+
+
+def test_flows_stay_and_are_named(move, newest):
+    newest.run(move.old.port, "flow")
+    before = digest(move.old.client(), own)
+    assert move.run("bullmq", "--queue", "mails", code=3).stdout.count("FLOW") == 2
+    assert digest(move.old.client(), own) == before
+
+
+def test_an_active_job_stays_with_its_worker(move, old, tmp_path):
+    old.run(move.old.port, "add", 667)
+    worker = old.start(move.old.port, "work", "mails", tmp_path / "ran")
+    wait_for(lambda: move.old.client().llen("bull:mails:active") == 1, timeout=20)
+    move.run("bullmq", "--queue", "mails", "--running", "leave", code=3)
+    assert numbers(tmp_path / "ran") == []
+    move.run("bullmq", "--queue", "mails")
+    assert numbers(tmp_path / "ran") == [667]
+    worker.send_signal(signal.SIGTERM)
+    worker.wait(20)
+
+
+def test_a_job_whose_worker_was_killed_is_named(move, newest, tmp_path):
+    newest.run(move.old.port, "add", 666)
+    worker = newest.start(move.old.port, "work", "mails", tmp_path / "ran")
+    wait_for(lambda: move.old.client().llen("bull:mails:active") == 1, timeout=20)
+    worker.kill()
+    worker.wait()
+    said = json.loads(move.run("bullmq", "--queue", "mails", "--json", code=3).stdout)
+    assert said["queues"][0]["lost"] == ["1"]
+
+
+COMMANDS = rb"\n(EVAL|EVALSHA|SET|DEL|HSET|LRANGE|LLEN|DQ.ALTER|DQ.CREATE)\r"
+"""What an import sends, beside questions before it begins."""
+
+
+class Counting(FaultyProxy):
+    """Cuts the connection before the n-th command, or before its reply, and then strikes."""
+
+    def __init__(self, port, nth, reply, strike):
+        super().__init__(port)
+        self.nth, self.seen = nth, 0
+        self.sprung = self.trap(COMMANDS, reply=reply, strike=strike).sprung
+
+    def _caught(self, data):
+        if not re.search(COMMANDS, data):
+            return None
+        self.seen += 1
+        return super()._caught(data) if self.seen == self.nth else None
+
+
+@pytest.mark.parametrize("side", ["old", "new"])
+@pytest.mark.parametrize("reply", [False, True])
+def test_a_kill_between_any_two_commands_loses_and_doubles_nothing(move, newest, side, reply, tmp_path):
+    count = 110
+    for nth in range(1, 80):
+        for end in (move.old, move.new):
+            end.client().flushall()
+        newest.run(move.old.port, "many", count)
+        killed = []
+        proxy = Counting(getattr(move, side).port, nth, reply, lambda: killed[0].kill())
+        killed.append(move.start("bullmq", "--queue", "mails", "--rate", 500, "--ledger", f"l{side}{nth}", **{side: proxy.port}))
+        killed[0].wait(30)
+        proxy.close()
+        client = move.new.client()
+        taken = fetched(client)
+        (tmp_path / f"l{side}{nth}").unlink(missing_ok=not proxy.sprung.is_set())
+        # Without its ledger, the lease has to end; so this run has the one of the first.
+        move.old.client().delete("bull:mails:dq:lease")
+        move.run("bullmq", "--queue", "mails", "--ledger", f"m{side}{nth}")
+        taken += fetched(client)
+        assert sorted(taken) == list(range(count)), (nth, len(taken))
+        assert not list(client.scan_iter("dq:*")) and not list(move.old.client().scan_iter("*:dq:*"))
+        if not proxy.sprung.is_set():
+            assert nth > 6
+            return
+    pytest.fail("it never ended")
+
+
+def fetched(client: redis.Redis) -> list[int]:
+    """Takes what a queue has, and ends it: then its ids are free again."""
+    if not client.exists("bull:mails"):
+        return []
+    got = []
+    while batch := client.execute_command("DQ.FETCH", "bull:mails", "COUNT", 1000):
+        got += [json.loads(message[3])["data"]["n"] for message in batch]
+        client.execute_command("DQ.ACK", "bull:mails", *[message[1] for message in batch])
+    client.execute_command("DQ.PURGE", "bull:mails", "STATE", "finished")
+    return got
+
+
+def test_old_producers_go_on_under_follow(move, newest):
+    client = move.new.client()
+    process = move.start("bullmq", "--queue", "mails", "--follow")
+    try:
+        wait_for(lambda: client.exists("bull:mails"), timeout=10)
+        producer = newest.start(move.old.port, "produce", 300)
+        late, seen = [], []
+        while len(seen) < 300:
+            batch = client.execute_command("DQ.FETCH", "bull:mails", "COUNT", 100, "BLOCK", 10_000)
+            assert batch, f"{len(seen)} have come"
+            now = time.time() * 1000
+            for message in batch:
+                data = json.loads(message[3])["data"]
+                seen.append(data["n"])
+                late.append(now - data["due"])
+            client.execute_command("DQ.ACK", "bull:mails", *[message[1] for message in batch])
+        assert producer.wait(20) == 0
+        assert sorted(seen) == list(range(300))
+        assert min(late) >= -1, "nothing is early"
+        # A busy machine of the tests; the figure of a free one is in docs/takeover.md.
+        assert sorted(late)[297] < 500, sorted(late)[-10:]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, error = process.communicate(timeout=20)
+    assert process.returncode == 0, (out, error)
+
+
+def test_two_imports_at_once_and_what_else_is_refused(move, newest, make_server):
+    newest.run(move.old.port, "many", 2000)
+    slow = move.start("bullmq", "--queue", "mails", "--rate", "200", "--ledger", "one")
+    wait_for(lambda: move.old.client().exists("bull:mails:dq:lease"), timeout=10)
+    refused = move.run("bullmq", "--queue", "mails", "--ledger", "two", code=1)
+    assert "BUSY" in refused.stderr and "one" in refused.stderr
+    again = move.run("bullmq", "--queue", "mails", "--ledger", "one", code=1)
+    assert "BUSY" in again.stderr
+    slow.send_signal(signal.SIGTERM)
+    assert slow.wait(20) in (0, 3)
+    # The same ledger goes on at once.
+    move.run("bullmq", "--queue", "mails", "--ledger", "one")
+    assert int(move.new.client().execute_command("DQ.LEN", "bull:mails")) == 2000
+
+    move.new.client().set("bull:text", "x")
+    assert "TYPE" in move.run("bullmq", "--queue", "text", code=1).stderr
+    move.old.client().hset("bull:odd:meta", "version", "bullmq:9.0.0")
+    assert "UNKNOWN" in move.run("bullmq", "--queue", "odd", code=1).stderr
+    move.old.client().set("bull:bad:wait", "x")
+    assert "TYPE SOURCE" in move.run("bullmq", "--queue", "bad", code=1).stderr
+    plain = make_server(load_module=False)
+    assert "has not loaded the dq module" in move.run("bullmq", "--queue", "mails", "--ledger", "p", code=1, new=plain.port).stderr
+    assert "no connection" in move.run("bullmq", "--queue", "mails", code=1, old=1).stderr
+
+
+def test_a_full_target_is_waited_for(move, newest):
+    newest.run(move.old.port, "many", 300)
+    client = move.new.client()
+    client.execute_command("DQ.CREATE", "bull:mails", "RETRIES", -1, "MAXLEN", 120)
+    process = move.start("bullmq", "--queue", "mails")
+    wait_for(lambda: int(client.execute_command("DQ.LEN", "bull:mails")) == 120, timeout=10)
+    time.sleep(0.5)
+    assert process.poll() is None
+    client.execute_command("DQ.ALTER", "bull:mails", "MAXLEN", 0)
+    _, error = process.communicate(timeout=20)
+    assert process.returncode == 0 and "QUEUEFULL" in error
+    assert fetched(client) == list(range(300))
+
+
+def test_a_server_without_hello_is_a_source(move, newest, make_server):
+    old = make_server(load_module=False, rename_command='HELLO ""')
+    newest.run(old.port, "many", 20)
+    move.run("bullmq", "--queue", "mails", old=old.port)
+    assert fetched(move.new.client()) == list(range(20))
+
+
+def test_a_replica_is_no_source_but_can_be_looked_at(move, newest, make_server):
+    newest.run(move.old.port, "many", 20)
+    replica = make_server(load_module=False, replicaof=f"127.0.0.1 {move.old.port}")
+    wait_for(lambda: replica.client().llen("bull:mails:wait") == 20, timeout=20)
+    [place] = json.loads(move.run("bullmq", "--queue", "mails", "--dry-run", "--json", old=replica.port).stdout)["places"]
+    assert place["jobs"] == 20 and place["bytes_there"] > 20 * 100
+    assert "READONLY" in move.run("bullmq", "--queue", "mails", code=1, old=replica.port).stderr
