@@ -134,7 +134,7 @@ replace_section() {
 install_documents() {
     local unwanted=(-name '.?*' -o -name __pycache__ -o -name node_modules -o -name build -o -name '*.egg-info')
     local file mode
-    find README.md README.zh-CN.md CHANGELOG.md CONTRIBUTING.md SECURITY.md redis.conf docs monitoring tools examples clients \
+    find README.md README.zh-CN.md CHANGELOG.md CONTRIBUTING.md SECURITY.md redis.conf docs monitoring examples clients \
         \( "${unwanted[@]}" -o -path clients/python/tests -o -path clients/php/tests -o -name phpunit.xml.dist \
         -o -path clients/node/test -o -path clients/node/dist -o -name '*_test.go' -o -path clients/go/testdata -o -name debian.mod \) -prune -o -type f -print0 |
         while IFS= read -rd '' file; do
@@ -207,7 +207,7 @@ build_deb() {
     install -D -m 755 "$work/stripped/libdq.so" "$root/usr/lib/redis/modules/libdq.so"
     install_program "$root/usr"
     find "$root/usr/share/man" -type f -exec gzip -9n {} +
-    install -m 755 monitoring/dq_exporter.py tools/migrate_delayqueue.py "$root/usr/share/$PACKAGE"
+    install -m 755 monitoring/dq_exporter.py "$root/usr/share/$PACKAGE"
     local service
     for service in dq-exporter dq-web; do
         install -D -m 644 "packaging/systemd/$service.service" "$root/lib/systemd/system/$service.service"
@@ -217,7 +217,6 @@ build_deb() {
     install_documents "$doc" deb
     # The pages link to the programs, which are installed once.
     ln -sf "../../../$PACKAGE/dq_exporter.py" "$doc/monitoring/dq_exporter.py"
-    ln -sf "../../../$PACKAGE/migrate_delayqueue.py" "$doc/tools/migrate_delayqueue.py"
     gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
 
     {

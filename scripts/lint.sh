@@ -33,7 +33,7 @@ scripts/deny.sh
 
 say "ruff"
 python_dirs=()
-for dir in tests examples benches clients scripts monitoring tools; do
+for dir in tests examples benches clients scripts monitoring; do
     [ -d "$dir" ] && python_dirs+=("$dir")
 done
 # Isolated, so that settings in a directory above the checkout have no effect. src/ has no Python, but ruff takes it

@@ -19,7 +19,7 @@ from tests.harness.server import ROOT, engine, module_path
 # The packages are built here, which takes minutes where nothing has been compiled before.
 pytestmark = pytest.mark.timeout(1200)
 VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
-TOOLS = {"dq_exporter.py", "migrate_delayqueue.py"}
+TOOLS = {"dq_exporter.py"}
 
 
 def pack(where, **variables):
@@ -85,7 +85,7 @@ def test_file_names_carry_version_and_architecture(dist):
 def test_the_tar_is_complete_and_its_checksums_right(unpacked):
     files = {str(file.relative_to(unpacked)) for file in unpacked.rglob("*") if file.is_file()}
     assert {"libdq.so", "bin/dq", "redis.conf", "LICENSE", "README.md", "README.zh-CN.md", "CHANGELOG.md"} <= files
-    assert {"monitoring/dq_exporter.py", "tools/migrate_delayqueue.py"} <= files
+    assert {"monitoring/dq_exporter.py"} <= files
     assert {"docs/commands.md", "docs/quickstart.md", "monitoring/alerts.yml"} <= files
     assert {"clients/python/pyproject.toml", "clients/python/src/dqueue/_sync/worker.py"} <= files
     assert not [name for name in files if re.search(r"/\.|__pycache__|node_modules|egg-info", name)]

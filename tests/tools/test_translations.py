@@ -15,6 +15,7 @@ TRANSLATED = [
     ("README.md", "README.zh-CN.md"),
     ("docs/quickstart.md", "docs/quickstart.zh-CN.md"),
     ("docs/sqs.md", "docs/sqs.zh-CN.md"),
+    ("docs/takeover.md", "docs/takeover.zh-CN.md"),
     ("packaging/start-deb.md", "packaging/start-deb.zh-CN.md"),
     ("packaging/start-tar.md", "packaging/start-tar.zh-CN.md"),
 ]
