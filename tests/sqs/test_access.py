@@ -69,3 +69,13 @@ def test_everybody_comes_in_only_from_this_machine(dq):
     refused = dq("sqs", "--anonymous", "--listen", "0.0.0.0:0", code=1)
     assert "--keys" in refused.stderr
     assert "--keys" in dq("sqs", code=2).stderr
+
+
+def test_a_page_in_a_browser_cannot_ask_without_a_signature(gateway):
+    url = gateway.url + "/?Action=ListQueues"
+    for headers in [{}, {"Host": "sqs:9324"}, {"Host": "my.localhost"}, {"Sec-Fetch-Site": "none"}]:
+        assert urllib.request.urlopen(urllib.request.Request(url, headers=headers)).status == 200
+    for headers in [{"Host": "evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "http://evil.example"}]:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(urllib.request.Request(url, headers=headers))
+        assert refused.value.code == 403

@@ -63,6 +63,8 @@ def lacking(name: str) -> str:
         return LACKING.format("php-async-aws-sqs")
     if name == "go" and not client.program.exists():
         return build_go(client.program)
+    if client.program in (PYTHON, TASKIQ) and not (client.program.parents[1] / "ready").exists():
+        return LACKING.format(name)
     return "" if client.program.exists() else LACKING.format(client.program)
 
 

@@ -1,6 +1,8 @@
 //! The gateway: what all requests share, and which action does what.
 
 use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::fault::{Fault, Kind};
@@ -66,35 +68,38 @@ impl Gateway {
 
     /// Does what a request asks for.
     pub async fn act(&self, call: &Call) -> Result<Params, Fault> {
-        match call.action.as_str() {
-            "CreateQueue" => settings::create(self, call).await,
-            "GetQueueUrl" => lists::url(self, call).await,
-            "ListQueues" => lists::queues(self, call).await,
-            "ListDeadLetterSourceQueues" => lists::sources(self, call).await,
-            "DeleteQueue" => settings::delete(self, call).await,
-            "PurgeQueue" => settings::purge(self, call).await,
-            "GetQueueAttributes" => settings::get(self, call).await,
-            "SetQueueAttributes" => settings::set(self, call).await,
-            "TagQueue" => tags::tag(self, call).await,
-            "UntagQueue" => tags::untag(self, call).await,
-            "ListQueueTags" => tags::list(self, call).await,
-            "AddPermission" => permission::add(self, call).await,
-            "RemovePermission" => permission::remove(self, call).await,
-            "SendMessage" => send::one(self, call).await,
-            "SendMessageBatch" => send::batch(self, call).await,
-            "ReceiveMessage" => receive::receive(self, call).await,
-            "DeleteMessage" => settle::delete(self, call).await,
-            "DeleteMessageBatch" => settle::delete_batch(self, call).await,
-            "ChangeMessageVisibility" => settle::change(self, call).await,
-            "ChangeMessageVisibilityBatch" => settle::change_batch(self, call).await,
-            "StartMessageMoveTask" => moves::start(self, call).await,
-            "CancelMessageMoveTask" => moves::cancel(self, call).await,
-            "ListMessageMoveTasks" => moves::list(self, call).await,
-            other => Err(Fault::new(
-                Kind::InvalidAction,
-                format!("The action {other} is not valid for this endpoint."),
-            )),
-        }
+        // Each in a box of its own: those who wait for messages wait long, and others are larger.
+        let work: Pin<Box<dyn Future<Output = Result<Params, Fault>> + Send + '_>> =
+            match call.action.as_str() {
+                "CreateQueue" => Box::pin(settings::create(self, call)),
+                "GetQueueUrl" => Box::pin(lists::url(self, call)),
+                "ListQueues" => Box::pin(lists::queues(self, call)),
+                "ListDeadLetterSourceQueues" => Box::pin(lists::sources(self, call)),
+                "DeleteQueue" => Box::pin(settings::delete(self, call)),
+                "PurgeQueue" => Box::pin(settings::purge(self, call)),
+                "GetQueueAttributes" => Box::pin(settings::get(self, call)),
+                "SetQueueAttributes" => Box::pin(settings::set(self, call)),
+                "TagQueue" => Box::pin(tags::tag(self, call)),
+                "UntagQueue" => Box::pin(tags::untag(self, call)),
+                "ListQueueTags" => Box::pin(tags::list(self, call)),
+                "AddPermission" => Box::pin(permission::add(self, call)),
+                "RemovePermission" => Box::pin(permission::remove(self, call)),
+                "SendMessage" => Box::pin(send::one(self, call)),
+                "SendMessageBatch" => Box::pin(send::batch(self, call)),
+                "ReceiveMessage" => Box::pin(receive::receive(self, call)),
+                "DeleteMessage" => Box::pin(settle::delete(self, call)),
+                "DeleteMessageBatch" => Box::pin(settle::delete_batch(self, call)),
+                "ChangeMessageVisibility" => Box::pin(settle::change(self, call)),
+                "ChangeMessageVisibilityBatch" => Box::pin(settle::change_batch(self, call)),
+                "StartMessageMoveTask" => Box::pin(moves::start(self, call)),
+                "CancelMessageMoveTask" => Box::pin(moves::cancel(self, call)),
+                "ListMessageMoveTasks" => Box::pin(moves::list(self, call)),
+                other => {
+                    let message = format!("The action {other} is not valid for this endpoint.");
+                    return Err(Fault::new(Kind::InvalidAction, message));
+                }
+            };
+        work.await
     }
 
     /// Returns the queue that a request names, as this gateway remembers it. Its use must

@@ -87,6 +87,15 @@ pub struct Args {
     durable: bool,
 }
 
+/// Lets this process have as many connections as the system allows it.
+fn many_connections() {
+    use rustix::process::{getrlimit, setrlimit, Resource};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // If it may not, it has fewer connections.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
 /// Reads the beginning of the keys.
 fn prefix(text: &str) -> Result<String, String> {
     match !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()) {
@@ -151,6 +160,12 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
             if let Err(failure) = instance::must_have_module(&mut server) {
                 eprintln!("dq: {failure}");
             }
+            if args.durable && !server.nodes().is_empty() {
+                return Err(Failure::mistake(
+                    "--durable is not for clusters: with appendfsync always a server confirms \
+                     nothing before it is on disk",
+                ));
+            }
             let mut known = redis::cmd("COMMAND");
             known.arg("INFO").arg("WAITAOF");
             let known = server.call(&known)?;
@@ -163,6 +178,7 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
             }
         }
     }
+    many_connections();
     let names = Names {
         prefix: args.prefix.clone(),
         account: args.account.clone(),

@@ -1,5 +1,6 @@
 //! Requests: which protocol they speak, who sends them, and what they ask for.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, Method, Uri};
@@ -9,6 +10,7 @@ use super::fault::{Fault, Kind};
 use super::keys::Key;
 use super::params::Params;
 use super::query;
+use crate::web::is_ours;
 
 /// How a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +117,22 @@ impl Incoming {
             params.entry("QueueUrl").or_insert(url);
         }
         Ok(Some((action, params)))
+    }
+
+    /// Returns whether a page in a browser may have sent it: one of another place, or one whose
+    /// name was made to lead to this machine. Where nobody signs, that must not be enough.
+    pub fn is_of_page(&self, public_url: Option<&str>) -> bool {
+        let host = self.header("host").unwrap_or_default().to_ascii_lowercase();
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => &host,
+        };
+        let is_here = name.starts_with('[')
+            || name.parse::<Ipv4Addr>().is_ok()
+            || !name.contains('.')
+            || name.ends_with(".localhost")
+            || public_url.and_then(|url| url.split('/').nth(2)) == Some(&host);
+        !is_here || !is_ours(|name| self.header(name).map(str::to_owned))
     }
 
     /// Returns what the URLs of queues begin with, if nobody says otherwise.

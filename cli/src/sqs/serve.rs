@@ -88,7 +88,7 @@ async fn answer(door: &Door, request: Request<Body>) -> Response<Body> {
         return plain(StatusCode::OK, "ok\n");
     }
     let (protocol, id) = (request.protocol(), store::uuid().unwrap_or_default());
-    match done(door, &request).await {
+    match done(door, request).await {
         Ok(Some((action, result))) => {
             let (kind, text) = match protocol {
                 Protocol::Json => (JSON, serde_json::Value::Object(result).to_string()),
@@ -108,10 +108,14 @@ const JSON: &str = "application/x-amz-json-1.0";
 const XML: &str = "text/xml";
 
 /// Does what a request asks for. None if it asks for nothing.
-async fn done(door: &Door, request: &Incoming) -> Result<Option<(String, Params)>, Fault> {
+async fn done(door: &Door, request: Incoming) -> Result<Option<(String, Params)>, Fault> {
     let key = match &door.keys {
+        None if request.is_of_page(door.gateway.names.public_url.as_deref()) => {
+            let message = "Requests of pages in browsers must be signed.";
+            return Err(Fault::new(Kind::AccessDenied, message));
+        }
         None => Arc::clone(&door.anyone),
-        Some(keys) => signature::check(request, keys)?,
+        Some(keys) => signature::check(&request, keys)?,
     };
     let Some((action, params)) = request.asks()? else {
         return Ok(None);
@@ -124,6 +128,8 @@ async fn done(door: &Door, request: &Incoming) -> Result<Option<(String, Params)
         base: request.base(),
         trace,
     };
+    // Those who wait for messages are many.
+    drop(request);
     let result = door.gateway.act(&call).await?;
     Ok(Some((call.action, result)))
 }

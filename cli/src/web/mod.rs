@@ -39,6 +39,7 @@ use crate::time_text::{parse_interval, Millis};
 use access::{Access, Gate};
 use audit::Audit;
 pub use listen::Listen;
+pub use origin::is_ours;
 use prometheus::{Prometheus, Source};
 use site::Site;
 

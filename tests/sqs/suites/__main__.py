@@ -31,7 +31,7 @@ class Suite:
 
     name: str
     source: str
-    python: str
+    pythons = ["python3"]
     needs: list
     gateway: list
     port = "0"
@@ -77,7 +77,9 @@ class Suite:
         there = TARGET / f"{self.name}-venv"
         wanted = there / "requirements.txt"
         if not wanted.exists() or wanted.read_text() != "\n".join(self.needs):
-            python = shutil.which(self.python) or sys.exit(f"the tests of {self.name} need {self.python}")
+            python = next(filter(shutil.which, self.pythons), None)
+            if not python:
+                sys.exit(f"the tests of {self.name} need {' or '.join(self.pythons)}")
             print(f"==> installing what {self.name} needs", flush=True)
             subprocess.run([python, "-m", "venv", "--clear", there], check=True)
             subprocess.run([there / "bin/pip", "install", "--quiet", *self.needs], check=True)
@@ -128,7 +130,7 @@ class LocalStack(Suite):
 
     name = "localstack"
     source = "https://codeload.github.com/localstack/localstack/tar.gz/8b9a79f05"
-    python = "python3.13"
+    pythons = ["python3.13", "python3.12"]
     needs = ["localstack-core[test,base-runtime]==2026.3.0", "cbor2==5.8.0", "pytest-xdist", "pytest-timeout"]
     gateway = []
     excluded = LOCALSTACK
@@ -165,7 +167,6 @@ class Moto(Suite):
 
     name = "moto"
     source = "https://codeload.github.com/getmoto/moto/tar.gz/refs/tags/5.2.3"
-    python = "python3"
     needs = ["moto[server,sqs]==5.2.3", "freezegun", "sure", "pytest", "pytest-timeout"]
     gateway = ["--account", "123456789012"]
     port = "5000"
