@@ -28,7 +28,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture losses effects-calls effects-faults effects-peers effects-cost load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-costs bench-families bench-frameworks bench-bullmq test-sqs test-sqs-clients test-sqs-faults bench-sqs
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture losses effects-calls effects-faults effects-peers effects-cost load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-costs bench-families bench-frameworks bench-bullmq test-sqs test-sqs-clients test-sqs-faults bench-sqs bench-takeover
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -191,6 +191,10 @@ test-sqs-faults: ## dq sqs and its server are killed 1,000 times under a FIFO qu
 bench-sqs: ## dq sqs: messages a second, memory, long polls; BENCH_FLAGS=--help
 	@scripts/cli.sh
 	@DQ_CLI=$(or $(CARGO_TARGET_DIR),target)/cli/release/dq scripts/python.sh tests.sqs.figures $(BENCH_FLAGS)
+
+bench-takeover: ## dq import: jobs a second, memory, lateness under --follow, 300 kills; BENCH_FLAGS=--help
+	@scripts/cli.sh
+	@DQ_CLI=$(or $(CARGO_TARGET_DIR),target)/cli/release/dq scripts/python.sh tests.takeover.figures $(BENCH_FLAGS)
 
 bench-web: ## what the pages and actions of dq web cost a server with 10,000 queues and 10,000,000 messages: BENCH_FLAGS=--help
 	@scripts/cli.sh

@@ -57,7 +57,7 @@ const doing = {
     const [count, delay] = words.map(Number);
     for (let n = 0; n < count; n += 1000) {
       const size = Math.min(1000, count - n);
-      await queue.addBulk(Array.from({ length: size }, (_, at) => ({ name: 'job', data: { n: n + at, text: 'x'.repeat(100) }, opts: { delay: delay && delay + at } })));
+      await queue.addBulk(Array.from({ length: size }, (_, at) => ({ name: 'job', data: { n: n + at, due: Date.now() + (delay ? delay + at : 0), text: 'x'.repeat(100) }, opts: { delay: delay && delay + at } })));
     }
   },
   async add() {

@@ -18,9 +18,6 @@ pub const SCRIPT: usize = 50;
 /// The longest wait for the disk of the target, ms.
 const DISK: u64 = 10_000;
 
-/// The shortest time between two deletes from a claim list, which cost a write to two disks.
-const SETTLE: Duration = Duration::from_millis(100);
-
 /// The most claimed jobs that are sent and not deleted.
 const WINDOW: usize = 20_000;
 
@@ -348,8 +345,8 @@ pub fn send(
 }
 
 /// Returns whether it is time to delete from a claim list.
-pub fn is_time(window: usize, last: Instant) -> bool {
-    window >= WINDOW || (window > 0 && last.elapsed() >= SETTLE)
+pub fn is_time(window: usize, last: Instant, least: Duration) -> bool {
+    window >= WINDOW || (window > 0 && last.elapsed() >= least)
 }
 
 /// Says that a failure came from the source.

@@ -203,6 +203,14 @@ impl Lane {
         Ok(())
     }
 
+    /// Deletes what is at the target, if it is time for that.
+    pub fn settle_in_time(&mut self, ends: &mut Ends, pace: &dyn Pace) -> Result<(), Failure> {
+        match is_time(self.window, self.settled_at, pace.settle()) {
+            true => self.settle(ends),
+            false => Ok(()),
+        }
+    }
+
     /// Moves what a place has. Returns how many jobs went.
     pub fn pass(
         &mut self,
@@ -233,9 +241,7 @@ impl Lane {
             }
             let went = self.push(ends, peer, pulled.records, pace.stop())?;
             moved += went;
-            if is_time(self.window, self.settled_at) {
-                self.settle(ends)?;
-            }
+            self.settle_in_time(ends, pace)?;
             pace.went(went);
         }
         if begins {
@@ -351,6 +357,8 @@ pub trait Pace {
     fn went(&mut self, jobs: u64);
     /// Returns what says that it is to end.
     fn stop(&self) -> &Stop;
+    /// Returns the shortest time between two deletes from a claim list.
+    fn settle(&self) -> Duration;
 }
 
 /// Reads the second part of the reply of a claim: ids, each with the reason for which it stays.

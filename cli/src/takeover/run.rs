@@ -24,6 +24,12 @@ use crate::text::printable;
 /// The time between two looks at queues in which nothing waits.
 const LOOK: Duration = Duration::from_millis(15);
 
+/// The shortest time between two deletes from a claim list, which wait for two disks. Under `--follow` a job that comes
+/// meanwhile waits as well, so they are seldom; and the disk of a target that is asked may take a second.
+const SETTLE: Duration = Duration::from_millis(100);
+const SETTLE_FOLLOWING: Duration = Duration::from_secs(2);
+const SETTLE_WAITING: Duration = Duration::from_secs(300);
+
 /// The time between two looks at what workers have, and between two renewals of a lease.
 const OFTEN: Duration = Duration::from_secs(2);
 
@@ -71,7 +77,10 @@ pub fn run(endpoint: &Endpoint, args: &ImportArgs, out: &mut Output) -> Result<(
         args,
     };
     if !import.ends.waits_for_disk() {
-        eprintln!("dq: the target does not say when its disk has what it was sent: what it loses in a crash after its OK is lost");
+        eprintln!(
+            "dq: the target cannot be asked whether its disk has what it was sent (WAITAOF): with less than appendfsync always, \
+             what it loses in a crash is lost"
+        );
     }
     // A signal interrupts the first thread, and must not interrupt a wait for a server.
     let done = thread::scope(|scope| {
@@ -181,6 +190,7 @@ struct Going<'a> {
     pulse: &'a mut Pulse,
     progress: &'a mut Progress,
     stop: &'a Stop,
+    settle: Duration,
     rate: Option<u64>,
     began: Instant,
     gone: &'a mut u64,
@@ -205,6 +215,10 @@ impl Pace for Going<'_> {
 
     fn stop(&self) -> &Stop {
         self.stop
+    }
+
+    fn settle(&self) -> Duration {
+        self.settle
     }
 }
 
@@ -281,7 +295,13 @@ impl Import<'_> {
     /// Passes once through the places of all queues. Returns how many jobs went.
     fn pass(&mut self, peer: &dyn Peer, is_dead: bool) -> Result<u64, Failure> {
         let mut moved = 0;
+        let settle = match (self.args.follow, self.ends.waits_for_disk()) {
+            (false, _) => SETTLE,
+            (true, false) => SETTLE_FOLLOWING,
+            (true, true) => SETTLE_WAITING,
+        };
         let mut going = Going {
+            settle,
             pulse: &mut self.pulse,
             progress: &mut self.progress,
             stop: &self.stop,
@@ -293,7 +313,7 @@ impl Import<'_> {
             for place in lane.places(is_dead) {
                 moved += lane.pass(&mut self.ends, peer, &place, &mut going)?;
             }
-            lane.settle(&mut self.ends)?;
+            lane.settle_in_time(&mut self.ends, &going)?;
         }
         Ok(moved)
     }
