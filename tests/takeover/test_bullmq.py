@@ -282,6 +282,17 @@ def test_a_full_target_is_waited_for(move, newest):
     assert fetched(client) == list(range(300))
 
 
+def test_dead_jobs_wait_for_the_limits_of_the_target(move, newest):
+    newest.run(move.old.port, "fill")
+    client = move.new.client(protocol=3)
+    client.execute_command("DQ.CREATE", "bull:fails", "RETRIES", -1, "RATE", 1, "PER", 1500)
+    client.execute_command("DQ.SEND", "bull:fails", "x")
+    [[_, receipt, *_]] = client.execute_command("DQ.FETCH", "bull:fails")
+    client.execute_command("DQ.ACK", "bull:fails", receipt)
+    assert "PAUSED or limited" in move.run("bullmq", "--queue", "fails").stderr
+    assert len(client.execute_command("DQ.LIST", "bull:fails", "dead")[1]) == 1
+
+
 def test_a_server_without_hello_is_a_source(move, newest, make_server):
     old = make_server(load_module=False, rename_command='HELLO ""')
     newest.run(old.port, "many", 20)

@@ -152,7 +152,10 @@ impl Lane {
                 continue;
             }
             let words = printable(sent.refused.as_bytes());
-            if !["QUEUEFULL", "OOM"].iter().any(|word| words.contains(word)) {
+            if !["QUEUEFULL", "OOM", "PAUSED"]
+                .iter()
+                .any(|word| words.contains(word))
+            {
                 return Err(Failure::Refused(format!(
                     "TARGET {}: {words}",
                     printable(&self.names.key)
@@ -302,9 +305,10 @@ impl Lane {
         Ok(self)
     }
 
-    /// Lets the workers of the new queue pause, if those of the old one do. Dead jobs are there by then.
-    pub fn pause(&self, ends: &mut Ends) -> Result<(), Failure> {
-        for words in &self.seen.pause {
+    /// Gives the new queue the limits of the old one, and lets it pause if that does. Dead jobs are there by then, which
+    /// have to be delivered to be dead.
+    pub fn limit(&self, ends: &mut Ends) -> Result<(), Failure> {
+        for words in self.seen.settings.iter().chain(&self.seen.pause) {
             ends.target.call(&command(words)).map_err(at_target_end)?;
         }
         Ok(())

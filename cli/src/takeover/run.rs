@@ -240,7 +240,7 @@ impl Import<'_> {
             self.pass(peer, true)?;
         }
         for lane in &self.lanes {
-            lane.pause(&mut self.ends)?;
+            lane.limit(&mut self.ends)?;
         }
         let (mut looked, mut running, mut said) = (None::<Instant>, Vec::new(), None);
         loop {

@@ -33,11 +33,7 @@ impl Lane {
             return Err(Failure::mistake(words));
         }
         let seen = peer.look(&mut ends.source, &names).map_err(at_source)?;
-        for words in peer
-            .prepare(&mut ends.source, &names)?
-            .iter()
-            .chain(&seen.settings)
-        {
+        for words in &peer.prepare(&mut ends.source, &names)? {
             ends.target.call(&command(words)).map_err(at_target_end)?;
         }
         let skew = clock(&mut ends.source).map_err(at_source)? as i64 - here() as i64;

@@ -13,7 +13,7 @@ local function dead(words)
   local got = redis.pcall('DQ.FETCH', queue, 'GROUP', group)
   if not got or got.err or #got == 0 then
     redis.call('DQ.PURGE', queue, 'GROUP', group)
-    return {err = 'PAUSED the queue delivers nothing now, so no dead message can be made'}
+    return {err = 'PAUSED or limited: the queue delivers nothing now, and a dead message has to be delivered first'}
   end
   return redis.pcall('DQ.NACK', queue, got[1][2], 'FATAL', 'ERROR', failure)
 end
