@@ -152,6 +152,11 @@ impl Store {
         Ok(Line::open(&self.endpoint, None).await?)
     }
 
+    /// Forgets the connections that were given back: when one is broken, all may be.
+    pub async fn forget_idle(&self) {
+        self.idle.lock().await.clear();
+    }
+
     /// Gives a connection back.
     pub async fn give_back(&self, line: Line) {
         let mut idle = self.idle.lock().await;

@@ -122,6 +122,7 @@ async fn serve(
         };
         if answer.is_err() {
             line = None;
+            store.forget_idle().await;
         }
         // Its client may have gone while it waited. The messages go back, and no receive
         // is counted.
