@@ -56,6 +56,11 @@ const SHOWN: &[(Bug, &str, bool)] = &[
     (Bug::AckSendCountsDead, "acksend", true),
     (Bug::RedriveKeepsTtl, "records", false),
     (Bug::RerunJoinsByCommand, "timeouts", false),
+    (Bug::StaleWrites, "effects", false),
+    (Bug::ConditionComesLate, "effects", false),
+    (Bug::EffectUnlogged, "effects", false),
+    (Bug::ExpiredKeyStays, "effects", false),
+    (Bug::TokenForgetsEffects, "effects", false),
 ];
 
 /// Selects the bug with this name.

@@ -2,6 +2,8 @@
 
 use super::{raw, Context, Name, OwnedName};
 use dq_queue::effect::{Holds, Outcome};
+use smallvec::SmallVec;
+use std::ffi::CStr;
 use std::os::raw::{c_char, c_int};
 
 /// The reply of the server is of a kind that no effect has, or it has refused the command.
@@ -18,15 +20,16 @@ impl Context {
         key: Name<'_>,
         words: &[W],
     ) -> Result<Option<Outcome>, Unexpected> {
-        let name = std::ffi::CString::new(name).map_err(|_| Unexpected("a name".into()))?;
-        let owned: Vec<OwnedName> = words
-            .iter()
-            .map(|word| OwnedName::new(word.as_ref()))
-            .collect();
-        let mut strings: Vec<_> = [key.as_ptr()]
-            .into_iter()
-            .chain(owned.iter().map(|word| word.name().as_ptr()))
-            .collect();
+        // No command of an effect has a longer name.
+        let mut text = [0; 16];
+        let room = text.get_mut(..name.len());
+        room.ok_or_else(|| Unexpected("a name".into()))?
+            .copy_from_slice(name);
+        let name = CStr::from_bytes_until_nul(&text).map_err(|_| Unexpected("a name".into()))?;
+        let words = words.iter().map(|word| OwnedName::new(word.as_ref()));
+        let words: SmallVec<[_; 4]> = words.collect();
+        let names = words.iter().map(|word| word.name().as_ptr());
+        let mut strings: SmallVec<[_; 4]> = [key.as_ptr()].into_iter().chain(names).collect();
         // SAFETY: the context and the strings are live, the format says that they are an array, and
         // the reply is freed once, after it was read.
         unsafe {
@@ -51,27 +54,8 @@ impl Context {
 
     /// What a key holds. The server removes it first if it has expired.
     pub fn look_at(&mut self, name: Name<'_>) -> Holds {
-        self.with_key(name, |key| {
-            // SAFETY: the key is open, or null, which has the type of nothing.
-            let kind = unsafe { api!(RedisModule_KeyType(key)) } as isize;
-            match kind {
-                raw::REDISMODULE_KEYTYPE_EMPTY => Holds::Nothing,
-                raw::REDISMODULE_KEYTYPE_STRING => Holds::String,
-                raw::REDISMODULE_KEYTYPE_LIST => Holds::List,
-                raw::REDISMODULE_KEYTYPE_SET => Holds::Set,
-                raw::REDISMODULE_KEYTYPE_ZSET => Holds::SortedSet,
-                raw::REDISMODULE_KEYTYPE_HASH => Holds::Hash,
-                raw::REDISMODULE_KEYTYPE_STREAM => Holds::Stream,
-                _ => {
-                    // SAFETY: the key is open and holds the value of a module.
-                    let found = unsafe { api!(RedisModule_ModuleTypeGetType(key)) };
-                    match !found.is_null() && found == super::value::value_type() {
-                        true => Holds::Queue,
-                        false => Holds::Other,
-                    }
-                }
-            }
-        })
+        // SAFETY: the key is open, or null.
+        self.with_key(name, |key| unsafe { held(key) })
     }
 
     /// Whether a key holds this string.
@@ -81,10 +65,11 @@ impl Context {
 
     /// The string that a key holds; `None` if it holds none.
     pub fn text_of(&mut self, name: Name<'_>) -> Option<Vec<u8>> {
-        if self.look_at(name) != Holds::String {
-            return None;
-        }
         self.with_key(name, |key| {
+            // SAFETY: the key is open, or null.
+            if unsafe { held(key) } != Holds::String {
+                return None;
+            }
             let mut len = 0;
             // SAFETY: the key is open and holds a string, whose bytes live until it is closed.
             unsafe {
@@ -113,6 +98,32 @@ impl Context {
                 api!(RedisModule_CloseKey(key));
             }
             found
+        }
+    }
+}
+
+/// What a key holds.
+///
+/// # Safety
+/// `key` must be open, or null, which has the type of nothing.
+unsafe fn held(key: *mut raw::RedisModuleKey) -> Holds {
+    // SAFETY: the caller guarantees it.
+    let kind = unsafe { api!(RedisModule_KeyType(key)) } as isize;
+    match kind {
+        raw::REDISMODULE_KEYTYPE_EMPTY => Holds::Nothing,
+        raw::REDISMODULE_KEYTYPE_STRING => Holds::String,
+        raw::REDISMODULE_KEYTYPE_LIST => Holds::List,
+        raw::REDISMODULE_KEYTYPE_SET => Holds::Set,
+        raw::REDISMODULE_KEYTYPE_ZSET => Holds::SortedSet,
+        raw::REDISMODULE_KEYTYPE_HASH => Holds::Hash,
+        raw::REDISMODULE_KEYTYPE_STREAM => Holds::Stream,
+        _ => {
+            // SAFETY: the key is open and holds the value of a module.
+            let found = unsafe { api!(RedisModule_ModuleTypeGetType(key)) };
+            match !found.is_null() && found == super::value::value_type() {
+                true => Holds::Queue,
+                false => Holds::Other,
+            }
         }
     }
 }

@@ -4,11 +4,12 @@ use std::rc::Rc;
 
 use crate::redis::{Context, Name, Reply};
 use dq_queue::args::fetch::FetchRequest;
+use dq_queue::effect::Outcomes;
 use dq_queue::op::Delivered;
 use dq_queue::Queue;
 
 use super::bound_leases::{self, Binding};
-use super::effects::{self, Outcomes};
+use super::effects;
 use super::message_reply;
 use super::rights::Call;
 

@@ -9,10 +9,13 @@ use crate::redis::spec::{Access, Positions};
 use crate::redis::{clock, faults, memory, Context, Failure, Name, OwnedName, Reply};
 use dq_queue::args::{Parsed, Words};
 use dq_queue::codec::effect::encode;
-use dq_queue::effect::refusal::{refusal, Keys};
-use dq_queue::effect::{self, Apply, Condition, Effect, Holds, Is, Outcome, Repeat, Verb};
+use dq_queue::effect::refusal::Keys;
+use dq_queue::effect::{
+    self, acknowledge, Apply, Condition, Effect, Holds, Is, Outcome, Outcomes, Repeat, Server, Verb,
+};
 use dq_queue::quote::quote;
-use dq_queue::Receipt;
+use dq_queue::{Millis, Receipt};
+use smallvec::SmallVec;
 
 use super::clock::now;
 use super::commit::{change_up_to_date, settle_begun};
@@ -20,10 +23,6 @@ use super::commit::{change_up_to_date, settle_begun};
 const IN_BLOCK: &str =
     "ERR APPLY cannot be used in MULTI or a script on this server, because a power failure in the \
      middle of a block could cost what is written later (docs/engines.md)";
-const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
-
-/// What plain commands have replied, in the order of the effects.
-pub type Outcomes = Vec<Option<Outcome>>;
 
 /// An acknowledgement with effects.
 pub struct Applying<'a, 'k> {
@@ -82,43 +81,12 @@ impl<'a, 'k> Applying<'a, 'k> {
             return Err(IN_BLOCK.into());
         }
         let collects = ctx.begin_to_collect();
-        let result = self.run_collected(ctx, finish);
+        let mut running = Running { ctx, of: self };
+        let result = acknowledge(self.apply, &mut running, |running| finish(running.ctx));
         if collects {
-            ctx.replicate_collected();
+            running.ctx.replicate_collected();
         }
         result
-    }
-
-    fn run_collected<T>(
-        &self,
-        ctx: &mut Context,
-        finish: impl FnOnce(&mut Context) -> Result<Option<T>, Failure>,
-    ) -> Result<Option<(Outcomes, T)>, Failure> {
-        let is_current = self.check_queue(ctx)?;
-        self.check_rights(ctx)?;
-        if !is_current {
-            return Ok(None);
-        }
-        for (at, (condition, name)) in self.conditions().enumerate() {
-            if !holds(ctx, condition, name) {
-                return Err(format!("CONDITION {} does not hold", at + 1).into());
-            }
-        }
-        if memory::is_full() && self.effects().any(|(effect, _)| effect.verb.grows()) {
-            return Err(OOM.into());
-        }
-        let mut keys = KeysNow { ctx, of: self };
-        if let Some((at, why)) = refusal(&self.apply.effects, &mut keys) {
-            return Err(format!("{} {}", why.code(), at + 1).into());
-        }
-        let Some(finished) = finish(ctx)? else {
-            return Ok(None);
-        };
-        let now = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
-        let done = self
-            .effects()
-            .map(|(effect, name)| apply(ctx, effect, name, now));
-        Ok(Some((done.collect(), finished)))
     }
 
     /// Brings the queue up to date. Returns whether the receipt is current.
@@ -149,13 +117,10 @@ impl<'a, 'k> Applying<'a, 'k> {
     fn check_rights(&self, ctx: &Context) -> Result<(), Failure> {
         let user = ctx.user_name();
         let may = |name: &str, key: Name<'_>, words: &[&[u8]]| {
-            let owned: Vec<_> = [name.as_bytes()]
-                .iter()
-                .chain(words)
-                .map(|word| OwnedName::new(word))
-                .collect();
-            let mut call: Vec<_> = owned.iter().map(OwnedName::name).collect();
-            call.insert(1, key);
+            let name = OwnedName::new(name.as_bytes());
+            let words: SmallVec<[_; 4]> = words.iter().map(|word| OwnedName::new(word)).collect();
+            let call = [name.name(), key].into_iter();
+            let call: SmallVec<[_; 4]> = call.chain(words.iter().map(OwnedName::name)).collect();
             may_call(&user, &call)
         };
         for (at, (effect, key)) in self.effects().enumerate() {
@@ -198,38 +163,6 @@ fn holds(ctx: &mut Context, condition: &Condition<'_>, name: Name<'_>) -> bool {
         Is::Missing => ctx.look_at(name) == Holds::Nothing,
         Is::Equal(text) => ctx.has_text(name, text),
     }
-}
-
-/// Runs one plain command, and adds it to the log entries. All that the server could refuse was
-/// checked before. If it refuses nevertheless, that is counted and logged, and the outcome is
-/// `None`.
-fn apply(ctx: &mut Context, effect: &Effect<'_>, name: Name<'_>, now: i64) -> Option<Outcome> {
-    let found = ctx.look_at(name);
-    let repeat = Repeat::of(effect, now, found == Holds::Nothing);
-    let (command, words) = repeat.words.split_first()?;
-    let done = match found {
-        Holds::Queue => Err("the key holds a queue now".to_owned()),
-        _ => ctx.run_plain(command, name, words).map_err(|why| why.0),
-    };
-    let outcome = match done {
-        Ok(outcome) => outcome,
-        Err(why) => {
-            let (verb, key) = (effect.verb.name(), quote(name.bytes()));
-            faults::internal_error(&format!("{verb} of {key} was not applied: {why}"));
-            return None;
-        }
-    };
-    let (repeat, outcome) = match (effect.verb, outcome) {
-        (Verb::XAdd, Some(Outcome::Text(id))) => (repeat.with_id(&id), Some(Outcome::Text(id))),
-        (Verb::ZIncrBy, Some(Outcome::Text(score))) => (repeat, Some(Outcome::Score(score))),
-        (_, outcome) => (repeat, outcome),
-    };
-    if ctx.needs_log_entries() {
-        let mut bytes = Vec::new();
-        encode(&repeat, &mut bytes);
-        ctx.replicate(name, &bytes);
-    }
-    outcome
 }
 
 /// Repeats an effect of the log on this server.
@@ -303,13 +236,13 @@ pub fn keys_of(apply: &Apply<'_>) -> Positions {
     effects.chain(conditions).collect()
 }
 
-/// The keys as they are now.
-struct KeysNow<'c, 'a, 'k> {
+/// An acknowledgement that runs.
+struct Running<'c, 'a, 'k> {
     ctx: &'c mut Context,
     of: &'c Applying<'a, 'k>,
 }
 
-impl<'k> KeysNow<'_, '_, 'k> {
+impl<'k> Running<'_, '_, 'k> {
     fn name(&self, effect: &Effect<'_>) -> Option<Name<'k>> {
         let mut effects = self.of.effects();
         effects
@@ -328,7 +261,7 @@ impl<'k> KeysNow<'_, '_, 'k> {
     }
 }
 
-impl Keys for KeysNow<'_, '_, '_> {
+impl Keys for Running<'_, '_, '_> {
     fn holds(&mut self, effect: &Effect<'_>) -> Holds {
         let name = self.name(effect);
         name.map_or(Holds::Nothing, |name| self.ctx.look_at(name))
@@ -353,5 +286,58 @@ impl Keys for KeysNow<'_, '_, '_> {
             .look_at_stream(name)
             .ok()
             .map(|stream| stream.greatest())
+    }
+}
+
+impl Server for Running<'_, '_, '_> {
+    type Failure = Failure;
+
+    fn begin(&mut self) -> Result<bool, Failure> {
+        self.of.check_queue(self.ctx)
+    }
+
+    fn check_rights(&mut self) -> Result<(), Failure> {
+        self.of.check_rights(self.ctx)
+    }
+
+    fn does_hold(&mut self, condition: &Condition<'_>) -> bool {
+        let mut conditions = self.of.conditions();
+        let found = conditions.find(|(one, _)| one.at == condition.at);
+        found.is_some_and(|(_, name)| holds(self.ctx, condition, name))
+    }
+
+    fn is_full(&self) -> bool {
+        memory::is_full()
+    }
+
+    fn now(&self) -> Millis {
+        clock::now_ms()
+    }
+
+    /// All that the server could refuse was checked before. If it refuses nevertheless, that is
+    /// counted and logged.
+    fn run(&mut self, effect: &Effect<'_>, found: Holds, repeat: &Repeat<'_>) -> Option<Outcome> {
+        let name = self.name(effect)?;
+        let (command, words) = repeat.words.split_first()?;
+        let done = match found {
+            Holds::Queue => Err("the key holds a queue now".to_owned()),
+            _ => {
+                let done = self.ctx.run_plain(command, name, words);
+                done.map_err(|why| why.0)
+            }
+        };
+        done.unwrap_or_else(|why| {
+            let (verb, key) = (effect.verb.name(), quote(name.bytes()));
+            faults::internal_error(&format!("{verb} of {key} was not applied: {why}"));
+            None
+        })
+    }
+
+    fn log(&mut self, effect: &Effect<'_>, repeat: &Repeat<'_>) {
+        if let (Some(name), true) = (self.name(effect), self.ctx.needs_log_entries()) {
+            let mut bytes = Vec::new();
+            encode(repeat, &mut bytes);
+            self.ctx.replicate(name, &bytes);
+        }
     }
 }

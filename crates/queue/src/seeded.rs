@@ -112,6 +112,16 @@ bugs! {
     RedriveKeepsTtl,
     /// A RERUN that the time sends joins the line as if a command had sent it.
     RerunJoinsByCommand,
+    /// A worker that has lost its lease does its effects.
+    StaleWrites,
+    /// A message is acknowledged though a condition of its effects does not hold.
+    ConditionComesLate,
+    /// Replicas do not learn of effects.
+    EffectUnlogged,
+    /// A replica adds to a key that has expired.
+    ExpiredKeyStays,
+    /// A FETCH that repeats its token has forgotten its effects if it has given messages.
+    TokenForgetsEffects,
 }
 
 /// The number of the selected bug and 1; 0 if none is.

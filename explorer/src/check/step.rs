@@ -18,6 +18,7 @@ pub fn check(list: &List, before: &World, action: &str, after: &World, step: &St
             Some("events:") => "events",
             Some("reach:") => "reach",
             Some("model:") => "model",
+            Some("effects:") => "effects",
             Some("the") => "replica",
             _ => "letters",
         };
@@ -41,6 +42,7 @@ pub fn check(list: &List, before: &World, action: &str, after: &World, step: &St
         }
     }
     parents(before, action, after, &mut faults);
+    effects(before, action, after, &mut faults);
     if list.is_confluent {
         confluent(list, before, action, after, step, &mut faults);
     }
@@ -51,6 +53,32 @@ fn replaces_queues(action: &str) -> bool {
     ["COPY", "RENAME", "DEL"]
         .iter()
         .any(|verb| action.starts_with(verb))
+}
+
+/// The counter `n` has the messages that were acknowledged with an effect on it, and the replica has
+/// the same keys.
+fn effects(before: &World, action: &str, after: &World, faults: &mut Vec<Fault>) {
+    let (keys, of_replica) = after.plain_keys();
+    if of_replica.is_some_and(|others| others != keys) {
+        faults.push(Fault::new("replica", "the replica has other plain keys"));
+    }
+    if replaces_queues(action) {
+        return;
+    }
+    let acked = |world: &World| {
+        let queues = world.places.values();
+        let acked = queues.map(|place| place.queue.totals().acked.get());
+        acked.sum::<u64>()
+    };
+    let expected = match action.contains("INCRBY n 1") {
+        true => acked(after) - acked(before),
+        false => 0,
+    };
+    let counted = keys.count(b"n") - before.plain.count(b"n");
+    if u64::try_from(counted) != Ok(expected) {
+        let text = format!("{expected} messages are acknowledged, and {counted} counted");
+        faults.push(Fault::new("effects", text));
+    }
 }
 
 /// Each message that dies where DEADTO takes it has gone, or stays dead for a reason.

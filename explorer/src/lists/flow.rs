@@ -122,6 +122,32 @@ pub const LISTS: &[List] = &[
         ..LIST
     },
     List {
+        name: "effects",
+        setup: &["CREATE q RETRIES 0", "CREATE r"],
+        actions: &[
+            "SEND q v ID a",
+            "SEND q v ID b GROUP g",
+            "FETCH q LEASE 8",
+            "FETCH q LEASE 8 CONSUMER w",
+            "FETCH q LEASE 8 CONSUMER w TOKEN t ACK 1 @1 APPLY 1 INCRBY n 1",
+            "FETCH q LEASE 8 CONSUMER w TOKEN t ACK 1 @0 APPLY 1 INCRBY n 1",
+            "FETCH q LEASE 8 CONSUMER w TOKEN u ACK 1 @1 APPLY 2 INCRBY n 1 SET m 1 PX 6",
+            "ACK q @0 APPLY 1 INCRBY n 1",
+            "ACK q @1 APPLY 2 INCRBY m 2 INCRBY n 1",
+            "ACK q @1 APPLY 2 INCRBY n 1 INCRBY l 1",
+            "ACK q @1 APPLY 2 INCRBY n 1 SET f x IF 1 MISSING f",
+            "ACK q @1 RESULT r IF 1 EQUALS f x APPLY 2 DEL f INCRBY n 1",
+            "ACKSEND q @1 APPLY 2 INCRBY n 1 RPUSH l v NEXT q v ID a",
+            "ACKSEND q @1 APPLY 3 HINCRBY h f 1 PEXPIRE h 6 INCRBY n 1 IF 1 EXISTS f NEXT r v",
+            "NACK q @1",
+            "MS 6",
+            "CLOCK",
+            "TIMER q",
+        ],
+        depth: 5,
+        ..LIST
+    },
+    List {
         name: "acksend",
         setup: &["CREATE q RETRIES 0 DEADTO d", "CREATE r MAXLEN 2"],
         actions: &[

@@ -19,6 +19,8 @@ struct Part<'a> {
 impl World {
     /// Acks and sends, if all parts can be done. `words` are those behind the key.
     ///
+    /// Returns whether the receipt was current.
+    ///
     /// Error: a queue refuses its part, and no part was done.
     pub(super) fn ack_send(
         &mut self,
@@ -26,7 +28,7 @@ impl World {
         request: AckSendRequest<'_>,
         words: &[&[u8]],
         step: &mut Step,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let mut parts = parts(key, request, words);
         let mut verdict = Ok(true);
         for part in &mut parts {
@@ -50,7 +52,7 @@ impl World {
             self.deliver(&key, outbox, step);
         }
         step.reply = format!("{verdict:?} {}", step.reply);
-        verdict.map(|_| ())
+        verdict
     }
 
     fn prepare(&mut self, part: &mut Part<'_>, step: &mut Step) -> Result<bool, Error> {

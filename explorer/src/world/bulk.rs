@@ -19,7 +19,7 @@ impl World {
                 }
             }
         }
-        self.run(key, op, false, step)
+        self.run(key, op, false, step).map(|_| ())
     }
 
     fn plan(&self, key: &[u8], op: &Op<'_>) -> bool {

@@ -80,7 +80,21 @@ impl World {
             b"SEND" => Op::Send(args::send::send(words(), MAX_PAYLOAD).map_err(read)?),
             b"MSEND" => Op::Send(args::send::multi(words(), MAX_PAYLOAD).map_err(read)?),
             b"FETCH" => return self.fetch(key, rest, step),
-            b"ACK" => args::ack::ack(words()).map_err(read)?.op,
+            b"ACK" => {
+                let request = args::ack::ack(words()).map_err(read)?;
+                let Some(apply) = request.apply else {
+                    return self.ack(key, &request.op, step).map(|_| ());
+                };
+                let receipt = match &request.op {
+                    Op::Ack { receipts, .. } | Op::AckCost { receipts, .. } => receipts.first(),
+                    _ => None,
+                };
+                let receipt = receipt.copied().unwrap_or_default();
+                let done = self.acknowledge(key, (receipt, &apply), rest, step, |world, step| {
+                    world.ack(key, &request.op, step)
+                });
+                return done.map(|_| ());
+            }
             b"NACK" => args::nack::nack(words(), RANDOM).map_err(read)?,
             b"TOUCH" => args::touch::touch(words()).map_err(read)?,
             b"CANCEL" => args::cancel::cancel(words()).map_err(read)?,
@@ -109,19 +123,29 @@ impl World {
                 return self.bulk(key, &op, step).map_err(refused);
             }
             b"ACKSEND" => {
-                let request = args::acksend::ack_send(words(), MAX_PAYLOAD).map_err(read)?;
-                return self.ack_send(key, request, rest, step).map_err(refused);
+                let mut request = args::acksend::ack_send(words(), MAX_PAYLOAD).map_err(read)?;
+                let (receipt, apply) = (request.receipt, request.apply.take());
+                let finish = |world: &mut World, step: &mut Step| {
+                    world.ack_send(key, request, rest, step).map_err(refused)
+                };
+                return match apply {
+                    None => finish(self, step).map(|_| ()),
+                    Some(apply) => self
+                        .acknowledge(key, (receipt, &apply), rest, step, finish)
+                        .map(|_| ()),
+                };
             }
             b"FIND" => return self.find(key, rest, step),
             b"WAIT" => return self.wait(key, rest, step),
             b"TICK" => return self.tick(key, rest, step),
             _ => return Err("no such command".to_owned()),
         };
-        self.run(key, &op, creates, step).map_err(refused)
+        let done = self.run(key, &op, creates, step);
+        done.map(|_| ()).map_err(refused)
     }
 
     /// Runs an operation on the queue in a key, which is made if it is missing and the operation
-    /// makes it.
+    /// makes it. `None` if there is no queue.
     ///
     /// Error: the operation is refused.
     pub(super) fn run(
@@ -130,7 +154,7 @@ impl World {
         op: &Op<'_>,
         creates: bool,
         step: &mut Step,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Done>, Error> {
         let clock = self.queue(key).map_or(Clock::Server, |queue| queue.clock());
         op::check_times(clock, op)?;
         let mut outbox = Outbox::default();
@@ -144,14 +168,14 @@ impl World {
                 let creation = creation(&Changes::default(), Clock::Server);
                 self.apply_to_new(key, creation, op, &mut outbox, step)
             }
-            false => return Ok(()),
+            false => return Ok(None),
         };
         step.reply = format!("{done:?}");
         self.deliver(key, outbox, step);
         if let Ok(Done::Sent(sent)) = &done {
             self.check_taken(key, op, sent, step);
         }
-        done.map(|_| ())
+        done.map(Some)
     }
 
     /// A SEND that is refused because its id is taken leaves a message with that id behind.
@@ -182,7 +206,9 @@ impl World {
     }
 
     fn fetch(&mut self, key: &[u8], rest: &[&[u8]], step: &mut Step) -> Result<(), String> {
-        let request = args::fetch::fetch(Words::new(rest)).map_err(|error| error.0.into_owned())?;
+        let mut request =
+            args::fetch::fetch(Words::new(rest)).map_err(|error| error.0.into_owned())?;
+        self.apply_acks(key, &mut request, rest, step)?;
         if !self.places.contains_key(key) {
             return Ok(());
         }
@@ -190,7 +216,7 @@ impl World {
         let begun = self.begin(key, step);
         let op = Op::Fetch(Cow::Borrowed(&request.fetch));
         let done = self.apply(key, begun, &op, &mut outbox, step);
-        step.reply = format!("{done:?}");
+        step.reply = format!("{}{done:?}", step.reply);
         let receipts: Vec<u64> = match done {
             Ok(Done::Fetched(given)) => given.iter().map(|one| one.receipt).collect(),
             _ => Vec::new(),
@@ -259,7 +285,8 @@ impl World {
             to,
             skip_fires: false,
         };
-        self.run(key, &op, false, step).map_err(refused)
+        let done = self.run(key, &op, false, step);
+        done.map(|_| ()).map_err(refused)
     }
 }
 

@@ -12,6 +12,7 @@ mod clients;
 mod command;
 mod commit;
 mod deliver;
+mod effects;
 mod events;
 mod known;
 mod server;
@@ -20,6 +21,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use dq_queue::effect::plain::PlainKeys;
 use dq_queue::queue::bulk::Plan;
 use dq_queue::queue::model::Model;
 use dq_queue::{Millis, Moment, Queue, Receipt};
@@ -81,6 +83,10 @@ pub struct Step {
 pub struct World {
     /// The queues by key.
     pub places: BTreeMap<Key, Place>,
+    /// The keys that hold no queue, which acknowledgements change.
+    pub plain: PlainKeys,
+    /// The same keys on the replica, which removes what has expired only where the log says so.
+    plain_of_replica: Option<PlainKeys>,
     /// The clock of the server, in Unix ms.
     pub ms: Millis,
     /// The next receipt that the server gives out.
@@ -105,6 +111,8 @@ impl World {
     pub fn new(most_events: u64) -> World {
         World {
             places: BTreeMap::new(),
+            plain: PlainKeys::default(),
+            plain_of_replica: None,
             ms: START,
             receipt: 1,
             waiting: Vec::new(),
@@ -123,6 +131,7 @@ impl World {
     pub fn replicated(&self) -> Result<World, String> {
         let mut world = self.clone();
         world.replicates = true;
+        world.plain_of_replica = Some(self.plain.clone());
         for place in world.places.values_mut() {
             place.replica = Some(loaded(&saved(&place.queue))?);
         }
@@ -168,6 +177,7 @@ impl World {
                 shape.extend(text.bytes().map(u64::from));
             }
         }
+        shape.extend(self.plain.shape(self.ms).bytes().map(u64::from));
         for client in &self.waiting {
             shape.extend(client.text.bytes().map(u64::from));
         }

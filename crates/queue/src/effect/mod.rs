@@ -1,12 +1,17 @@
 //! Effects: what an acknowledgement does to keys that hold no queue, in its own log entry (APPLY).
 //!
 //! This room decides, the server does: [`Effect`] is one change as the words of the plain command,
-//! [`refusal`](refusal::refusal) says whether all changes of a call can be done on the keys as they
-//! are, [`Outcome`] is what a plain command has replied, and [`Repeat`] what the log has of it.
+//! [`acknowledge`] does all that a call asks for in its order, [`refusal`](refusal::refusal) says
+//! whether all changes can be done on the keys as they are, [`Outcome`] is what a plain command has
+//! replied, and [`Repeat`] what the log has of it.
 
+mod acknowledge;
+#[cfg(feature = "validate")]
+pub mod plain;
 pub mod refusal;
 mod repeat;
 
+pub use acknowledge::{acknowledge, Outcomes, Server};
 pub use repeat::Repeat;
 
 /// The most effects of one call.

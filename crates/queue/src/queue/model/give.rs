@@ -3,8 +3,18 @@
 use super::line::free;
 use super::{Model, Position};
 use crate::message::state::StoredState;
-use crate::op::{Delivered, Fetch};
+use crate::op::{Applied, Delivered, Done, Fetch};
 use crate::{Receipt, Seq};
+
+/// A FETCH with a token, which its consumer may repeat.
+#[derive(Debug, Clone)]
+pub struct Tokened {
+    pub consumer: Vec<u8>,
+    pub token: Vec<u8>,
+    pub receipts: Vec<Receipt>,
+    /// The replies of its effects.
+    pub applied: Option<Vec<u8>>,
+}
 
 /// The state of one FETCH.
 struct Round<'a> {
@@ -65,26 +75,57 @@ impl Model {
             m.consumer = fetch.consumer.as_deref().map(Into::into);
         }
         if let (Some(consumer), Some(_)) = (fetch.consumer.as_deref(), given.first()) {
-            self.tokens.retain(|(name, ..)| name != consumer);
-            if let Some(token) = fetch.token.as_deref() {
-                let receipts = given.iter().map(|given| given.receipt).collect();
-                self.tokens
-                    .push((consumer.to_vec(), token.to_vec(), receipts));
-            }
+            let receipts = given.iter().map(|given| given.receipt).collect();
+            self.note_token(consumer, fetch.token.as_deref(), receipts);
         }
         given
+    }
+
+    /// A call without a token takes the place of one with a token, unless that has effects.
+    fn note_token(&mut self, consumer: &[u8], token: Option<&[u8]>, receipts: Vec<Receipt>) {
+        let at = self.tokens.iter().position(|of| of.consumer == consumer);
+        let last = at.map(|at| self.tokens.remove(at));
+        match (token, last) {
+            (None, last) => self.tokens.extend(last.filter(|of| of.applied.is_some())),
+            (Some(token), last) => self.tokens.push(Tokened {
+                consumer: consumer.to_vec(),
+                token: token.to_vec(),
+                receipts,
+                applied: last
+                    .filter(|of| of.token == token)
+                    .and_then(|of| of.applied),
+            }),
+        }
+    }
+
+    pub(super) fn note_applied(&mut self, applied: &Applied<'_>) -> Done {
+        self.tokens.retain(|of| of.consumer != *applied.consumer);
+        self.tokens.push(Tokened {
+            consumer: applied.consumer.to_vec(),
+            token: applied.token.to_vec(),
+            receipts: Vec::new(),
+            applied: Some(applied.outcomes.to_vec()),
+        });
+        Done::Ok
+    }
+
+    /// The replies of the effects of a call with this token.
+    pub fn applied(&self, consumer: &[u8], token: &[u8]) -> Option<&[u8]> {
+        let is_it = |of: &&Tokened| of.consumer == consumer && of.token == token;
+        self.tokens.iter().find(is_it)?.applied.as_deref()
     }
 
     /// The messages that still run of the last delivery of a consumer, if it repeats its token.
     fn repeated(&mut self, fetch: &Fetch) -> Vec<Delivered> {
         let asked = (fetch.consumer.as_deref(), fetch.token.as_deref());
-        let is_it = |(name, token, _): &&(Vec<u8>, Vec<u8>, Vec<Receipt>)| {
-            asked == (Some(&name[..]), Some(&token[..]))
-        };
-        let Some((_, _, receipts)) = self.tokens.iter().find(is_it) else {
+        let is_it = |of: &&Tokened| asked == (Some(&of.consumer[..]), Some(&of.token[..]));
+        let Some(last) = self.tokens.iter().find(is_it) else {
             return Vec::new();
         };
-        let running = receipts.iter().filter_map(|receipt| self.running(*receipt));
+        let running = last
+            .receipts
+            .iter()
+            .filter_map(|receipt| self.running(*receipt));
         let repeated = running.map(|m| Delivered {
             seq: m.seq,
             receipt: m.receipt,

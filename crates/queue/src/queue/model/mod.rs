@@ -36,6 +36,7 @@ use crate::settings::{Rate, Settings};
 use crate::stats::Totals;
 use crate::{Error, Millis, Receipt, Seq};
 use batches::Going;
+use give::Tokened;
 use rerun::Rerun;
 
 /// A message with all its fields.
@@ -199,9 +200,8 @@ pub struct Model {
     pub ticked: Ticked,
     /// All receipts ever given out.
     pub receipts: Vec<Receipt>,
-    /// Last delivery of each consumer that asked for it with a token: its name, the
-    /// token and the receipts.
-    pub tokens: Vec<(Vec<u8>, Vec<u8>, Vec<Receipt>)>,
+    /// Last call of each consumer that asked with a token.
+    pub tokens: Vec<Tokened>,
     /// Finished and cancelled messages of each batch since it was opened.
     pub ended_of_batches: Vec<(Vec<u8>, Counts)>,
     /// Messages that are held no longer, during an operation.
@@ -304,13 +304,13 @@ impl Model {
                 Ok(Done::Flag(self.pause_schedule(name, *paused)))
             }
             Op::AckCost { receipts, .. } => Ok(Done::Count(self.ack(receipts))),
+            Op::Applied(applied) => Ok(self.note_applied(applied)),
             // These operations have tests of their own.
             Op::Limit { .. }
             | Op::CatchUp { .. }
             | Op::Moved(_)
             | Op::Children(_)
-            | Op::Detach(_)
-            | Op::Applied(_) => {
+            | Op::Detach(_) => {
                 unreachable!("not modelled")
             }
         };
