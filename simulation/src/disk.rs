@@ -2,10 +2,15 @@
 //! since.
 
 use crate::{loaded, saved};
+use dq_queue::codec::effect;
 use dq_queue::codec::log_entry::{Chunk, LogEntry};
 use dq_queue::codec::restore::Restoring;
 use dq_queue::codec::verbatim;
+use dq_queue::effect::plain::PlainKeys;
 use dq_queue::Queue;
+
+/// An effect of an acknowledgement in the log: its key, and its encoded form.
+pub type Logged = (Vec<u8>, Vec<u8>);
 
 /// Bytes of the length that comes before each entry of the log.
 const LENGTH: usize = 4;
@@ -25,6 +30,8 @@ enum Base {
 /// The log of one queue.
 pub struct Disk {
     base: Base,
+    /// The plain keys when the log began.
+    keys: PlainKeys,
     bytes: Vec<u8>,
     /// Offset in `bytes` behind each entry.
     ends: Vec<usize>,
@@ -32,8 +39,8 @@ pub struct Disk {
 
 impl Disk {
     /// Creates a log that begins with a snapshot of this queue, written as
-    /// commands or not.
-    pub fn new(queue: &Queue, as_commands: bool) -> Disk {
+    /// commands or not, and with these plain keys.
+    pub fn new(queue: &Queue, keys: &PlainKeys, as_commands: bool) -> Disk {
         let base = match as_commands {
             false => Base::Snapshot(saved(queue)),
             true => {
@@ -44,6 +51,7 @@ impl Disk {
         };
         Disk {
             base,
+            keys: keys.clone(),
             bytes: Vec::new(),
             ends: Vec::new(),
         }
@@ -54,27 +62,31 @@ impl Disk {
         self.ends.len()
     }
 
-    /// Appends an entry. `as_command` says that its operation is replicated
-    /// verbatim.
-    pub fn append(&mut self, record: &LogEntry<'_, '_>, as_command: bool) {
+    /// Appends an entry with the effects that belong to it. `as_command` says that
+    /// its operation is replicated verbatim.
+    pub fn append(&mut self, record: &LogEntry<'_, '_>, effects: &[Logged], as_command: bool) {
         let start = self.bytes.len();
         self.bytes.extend([0; LENGTH]);
         self.bytes.push(if as_command { COMMAND } else { WHOLE });
+        self.bytes.push(effects.len() as u8);
+        for text in effects.iter().flat_map(|(key, effect)| [key, effect]) {
+            self.bytes.push(text.len() as u8);
+            self.bytes.extend_from_slice(text);
+        }
         record.encode_into(&mut self.bytes);
         let length = (self.bytes.len() - start - LENGTH) as u32;
         self.bytes[start..start + LENGTH].copy_from_slice(&length.to_le_bytes());
         self.ends.push(self.bytes.len());
     }
 
-    /// Returns the encoded entry of this number, without the byte of its form.
+    /// Returns the encoded entry of this number, without the byte of its form and
+    /// without effects.
     pub fn record(&self, number: usize) -> &[u8] {
-        self.entry(number)
-            .split_first()
-            .map_or(&[], |(_, bytes)| bytes)
+        parts(self.entry(number)).map_or(&[], |parts| parts.record)
     }
 
     /// Returns the form in which a replica gets the entry of this number: the byte of its
-    /// form, then the encoded entry.
+    /// form, the effects, then the encoded entry.
     pub fn entry(&self, number: usize) -> &[u8] {
         let start = match number {
             0 => 0,
@@ -98,12 +110,13 @@ impl Disk {
         self.ends.truncate(whole);
     }
 
-    /// Returns the queue that a server loads when it starts: the snapshot, with
-    /// every entry up to the torn one applied.
+    /// Returns the queue and the plain keys that a server loads when it starts: the
+    /// snapshot, with every entry up to the torn one applied.
     ///
     /// # Errors
     /// A sentence that says why the snapshot or an entry cannot be read.
-    pub fn recover(&self) -> Result<Queue, String> {
+    pub fn recover(&self) -> Result<(Queue, PlainKeys), String> {
+        let mut keys = self.keys.clone();
         let mut queue = match &self.base {
             Base::Snapshot(bytes) => loaded(bytes, 64 * 1024)?,
             Base::Chunks(chunks) => {
@@ -122,21 +135,52 @@ impl Disk {
             let Some((bytes, later)) = after.split_at_checked(length) else {
                 break;
             };
-            apply_entry(&mut queue, bytes)?;
+            apply_entry(&mut queue, &mut keys, bytes)?;
             rest = later;
         }
-        Ok(queue)
+        Ok((queue, keys))
     }
 }
 
-/// Applies an entry of the log, as a replica does and a server that loads its log.
+/// The parts of an entry.
+struct Parts<'e> {
+    /// The byte of its form.
+    form: u8,
+    /// Its effects, each behind its key.
+    effects: Vec<(&'e [u8], &'e [u8])>,
+    /// The encoded entry of the queue.
+    record: &'e [u8],
+}
+
+fn parts(entry: &[u8]) -> Option<Parts<'_>> {
+    let (form, rest) = entry.split_first()?;
+    let (count, mut rest) = rest.split_first()?;
+    let mut text = || {
+        let (len, after) = rest.split_first()?;
+        let (text, after) = after.split_at_checked(usize::from(*len))?;
+        rest = after;
+        Some(text)
+    };
+    let effects: Option<Vec<_>> = (0..*count).map(|_| Some((text()?, text()?))).collect();
+    Some(Parts {
+        form: *form,
+        effects: effects?,
+        record: rest,
+    })
+}
+
+/// Applies an entry of the log with its effects, as a replica does and a server that loads its log.
 ///
 /// # Errors
 /// A sentence that says why the entry cannot be read or replayed.
-pub fn apply_entry(queue: &mut Queue, entry: &[u8]) -> Result<(), String> {
-    let (form, bytes) = entry.split_first().ok_or("an empty log entry")?;
-    let record = LogEntry::decode(bytes)?;
-    match *form {
+pub fn apply_entry(queue: &mut Queue, keys: &mut PlainKeys, entry: &[u8]) -> Result<(), String> {
+    let entry = parts(entry).ok_or("a log entry without its parts")?;
+    for (key, effect) in entry.effects {
+        let effect = effect::decode(effect)?.ok_or("an effect is no effect in the log")?;
+        keys.repeat(key, &effect)?;
+    }
+    let record = LogEntry::decode(entry.record)?;
+    match entry.form {
         COMMAND => verbatim::log_entry(queue, &record.op).replay(queue)?,
         _ => record.replay(queue)?,
     };

@@ -29,6 +29,8 @@ pub struct Bug {
     pub begins: fn(&mut Before),
     /// Changes the log of the primary's work before the operation.
     pub logs_before: fn(&mut Before),
+    /// Whether the log lacks the last effects of an acknowledgement.
+    pub forgets_effects: bool,
     /// Changes the search.
     pub searches: fn(&mut Search<'_>),
 }
@@ -48,6 +50,7 @@ const NONE: Bug = Bug {
     logs: |_| {},
     begins: |_| {},
     logs_before: |_| {},
+    forgets_effects: false,
     searches: |_| {},
 };
 

@@ -1,13 +1,19 @@
 //! The seeded bugs of the options of messages.
 
 use super::edits::*;
-use super::{does, logs, Bug};
+use super::{does, logs, Bug, NONE};
 use dq_queue::message::after::OnFail;
 use dq_queue::op::{NackKind, Sent};
 use dq_queue::{Done, Op};
 
 /// The bugs, option by option.
 pub const BUGS: &[Bug] = &[
+    Bug {
+        name: "the log lacks effects of an acknowledgement",
+        finds: "the plain keys differ",
+        forgets_effects: true,
+        ..NONE
+    },
     // RETAIN
     does("RETAIN is passed over", "despite its RETAIN", no_retain),
     does("RETAIN is too long", "is there after", |op| {

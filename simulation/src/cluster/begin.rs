@@ -58,7 +58,7 @@ impl Cluster {
         spans.check(&self.primary, server.ms())?;
         let logged = self.with_bug_before(cut, |bug| bug.logs_before);
         self.primary.take_effects();
-        self.record(&LogEntry::of(server, logged, None, &Op::Tick), false)
+        self.record(&LogEntry::of(server, logged, None, &Op::Tick), &[], false)
     }
 
     /// Spares the leases that are over in some cases, like after a standstill of the server.

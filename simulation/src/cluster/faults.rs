@@ -1,6 +1,6 @@
 //! Faults of the servers of a cluster, and the check that they have the same queue then.
 
-use super::{Cluster, VALIDATED};
+use super::{effects, Cluster, VALIDATED};
 use crate::corruptor::{is_sound, try_record, try_snapshot, Fate};
 use crate::disk::{apply_entry, Disk};
 use crate::{difference, loaded, saved};
@@ -26,6 +26,10 @@ impl Cluster {
     /// Compares primary and replica. Returns the size of their snapshot in bytes.
     pub(super) fn compare_snapshots(&self) -> Result<u64, String> {
         let bytes = saved(&self.primary);
+        if self.counts {
+            effects::check_counter((&self.primary, &self.primary_keys))?;
+            effects::compare(&self.primary_keys, &self.replica_keys, self.us / 1000)?;
+        }
         match difference(&bytes, &saved(&self.replica)) {
             None => Ok(bytes.len() as u64),
             Some(place) => Err(format!("the replica differs {place}")),
@@ -35,8 +39,9 @@ impl Cluster {
     /// Rewrites the log: it begins with a new snapshot.
     pub(super) fn rewrite_log(&mut self) {
         self.event("the log is rewritten");
-        self.disk = Disk::new(&self.primary, self.rng.bool());
+        self.disk = Disk::new(&self.primary, &self.primary_keys, self.rng.bool());
         self.lagging = self.replica.clone();
+        self.lagging_keys = self.replica_keys.clone();
         self.applied = 0;
         self.lag = self.rng.usize(0..6);
     }
@@ -70,7 +75,8 @@ impl Cluster {
     /// A sentence that says what is different.
     pub(super) fn replay_log(&mut self) -> Result<(), String> {
         self.event("the log is replayed");
-        let replayed = self.disk.recover()?;
+        let (replayed, keys) = self.disk.recover()?;
+        effects::compare(&keys, &self.replica_keys, self.us / 1000)?;
         match difference(&saved(&replayed), &saved(&self.replica)) {
             None => Ok(()),
             Some(place) => Err(format!("the queue of the whole log differs {place}")),
@@ -85,34 +91,36 @@ impl Cluster {
         self.tally.crashes += 1;
         if self.rng.u8(0..4) == 0 {
             while self.applied < self.disk.records() {
-                apply_entry(&mut self.lagging, self.disk.entry(self.applied))?;
+                let next = self.disk.entry(self.applied);
+                apply_entry(&mut self.lagging, &mut self.lagging_keys, next)?;
                 self.applied += 1;
             }
         }
         self.disk.tear(self.applied, self.rng.usize(0..64));
-        let found = self.disk.recover()?;
+        let (found, keys) = self.disk.recover()?;
         if let Some(place) = difference(&saved(&found), &saved(&self.lagging)) {
             return Err(format!("the queue that was recovered differs {place}"));
         }
+        effects::compare(&keys, &self.lagging_keys, self.us / 1000)?;
         validate(&found)?;
-        self.primary = found;
+        (self.primary, self.primary_keys) = (found, keys);
         self.take_over()
     }
 
     /// Replaces the primary by a replica.
     pub(super) fn promote(&mut self) -> Result<(), String> {
         self.tally.promotions += 1;
-        let promoted = match self.rng.bool() {
+        let (promoted, keys) = match self.rng.bool() {
             true => {
                 self.event("the replica is promoted");
-                &self.replica
+                (&self.replica, &self.replica_keys)
             }
             false => {
                 self.event("the replica that lags behind is promoted");
-                &self.lagging
+                (&self.lagging, &self.lagging_keys)
             }
         };
-        self.primary = promoted.clone();
+        (self.primary, self.primary_keys) = (promoted.clone(), keys.clone());
         validate(&self.primary)?;
         self.take_over()
     }
@@ -120,17 +128,20 @@ impl Cluster {
     /// Begins the term of a new primary. It has what it applied so far, and the
     /// replicas begin with its snapshot.
     fn take_over(&mut self) -> Result<(), String> {
+        if self.counts {
+            effects::check_counter((&self.primary, &self.primary_keys))?;
+        }
         self.draw_clock();
         self.term += 1;
         self.acting_since = self.us / 1000;
         self.receipt = self.primary.last_receipt() + 1;
         self.bulk = None;
         self.primary.take_effects();
-        self.disk = Disk::new(&self.primary, self.rng.bool());
+        self.disk = Disk::new(&self.primary, &self.primary_keys, self.rng.bool());
         // The log was written just now, so it can be read.
-        if let Ok(synced) = self.disk.recover() {
-            self.lagging = synced.clone();
-            self.replica = synced;
+        if let Ok((synced, keys)) = self.disk.recover() {
+            (self.lagging, self.lagging_keys) = (synced.clone(), keys.clone());
+            (self.replica, self.replica_keys) = (synced, keys);
         }
         self.applied = 0;
         self.lag = self.rng.usize(0..6);
@@ -150,8 +161,8 @@ impl Cluster {
         }
         is_sound(&copy)?;
         self.send_into(copy)?;
-        let disk = Disk::new(&self.primary, true);
-        self.send_into(disk.recover()?)
+        let disk = Disk::new(&self.primary, &self.primary_keys, true);
+        self.send_into(disk.recover()?.0)
     }
 
     /// Sends a message to a copy of the queue, and checks that its id is one that

@@ -1,6 +1,7 @@
 //! A cluster: one queue on a primary and two replicas, from its creation on.
 
 mod begin;
+mod effects;
 mod faults;
 mod perform;
 
@@ -8,11 +9,12 @@ use std::collections::VecDeque;
 
 use crate::bugs::Bug;
 use crate::corruptor::is_sound;
-use crate::disk::{apply_entry, Disk};
+use crate::disk::{apply_entry, Disk, Logged};
 use crate::ops::{Ops, Profile};
 use crate::oracle::Oracle;
 use crate::trace::{Entry, Tally};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
+use dq_queue::effect::plain::PlainKeys;
 use dq_queue::queue::bulk::{Plan, Step};
 use dq_queue::queue::rebuild::validate;
 use dq_queue::settings::{Clock, Settings};
@@ -52,6 +54,12 @@ pub struct Cluster {
     replica: Queue,
     /// Lacks the last entries of the log.
     lagging: Queue,
+    /// The plain keys of each of the three.
+    primary_keys: PlainKeys,
+    replica_keys: PlainKeys,
+    lagging_keys: PlainKeys,
+    /// Whether each acknowledgement counts itself in a plain key.
+    counts: bool,
     /// Number of entries that `lagging` has applied.
     applied: usize,
     /// Number of entries that `lagging` may lack.
@@ -110,9 +118,13 @@ impl Cluster {
             primary: creation.queue(),
             replica: creation.queue(),
             lagging: creation.queue(),
+            primary_keys: PlainKeys::default(),
+            replica_keys: PlainKeys::default(),
+            lagging_keys: PlainKeys::default(),
+            counts: seed.is_multiple_of(5),
             applied: 0,
             lag: 0,
-            disk: Disk::new(&creation.queue(), false),
+            disk: Disk::new(&creation.queue(), &PlainKeys::default(), false),
             oracle,
             is_full: false,
             bulk: None,
@@ -128,7 +140,11 @@ impl Cluster {
         cluster.primary.made_at(moment);
         cluster.oracle.begin(&cluster.primary, START);
         cluster
-            .record(&LogEntry::of(moment, 0, Some(creation), &Op::Tick), false)
+            .record(
+                &LogEntry::of(moment, 0, Some(creation), &Op::Tick),
+                &[],
+                false,
+            )
             .ok();
         cluster
     }
@@ -248,7 +264,10 @@ impl Cluster {
     fn operation(&mut self) -> Result<(), String> {
         let moment = self.moment();
         let now = self.primary.now(moment);
-        let op = self.ops(now).any();
+        let mut op = self.ops(now).any();
+        if self.counts {
+            op = effects::with_one_receipt(op);
+        }
         let most = *[0, 1, 3, 16, 16, 512, 512, 512]
             .get(self.rng.usize(0..8))
             .unwrap_or(&512);
@@ -307,15 +326,22 @@ impl Cluster {
     }
 
     /// Appends an entry to the log and lets the replicas apply their part of it.
-    fn record(&mut self, record: &LogEntry<'_, '_>, as_command: bool) -> Result<(), String> {
+    fn record(
+        &mut self,
+        record: &LogEntry<'_, '_>,
+        effects: &[Logged],
+        as_command: bool,
+    ) -> Result<(), String> {
         self.tally.records += 1;
         self.tally.commands += u64::from(as_command);
-        self.disk.append(record, as_command);
+        self.disk.append(record, effects, as_command);
         self.receipt = self.receipt.max(self.primary.last_receipt() + 1);
         self.issued = self.issued.max(self.primary.last_receipt());
-        apply_entry(&mut self.replica, self.disk.entry(self.disk.records() - 1))?;
+        let last = self.disk.entry(self.disk.records() - 1);
+        apply_entry(&mut self.replica, &mut self.replica_keys, last)?;
         while self.applied + self.lag < self.disk.records() {
-            apply_entry(&mut self.lagging, self.disk.entry(self.applied))?;
+            let next = self.disk.entry(self.applied);
+            apply_entry(&mut self.lagging, &mut self.lagging_keys, next)?;
             self.applied += 1;
         }
         Ok(())

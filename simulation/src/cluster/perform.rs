@@ -1,5 +1,6 @@
 //! One operation: the work of a server for it, and the checks after it.
 
+use super::effects::is_ack;
 use super::{Cluster, KEYS};
 use crate::bugs::Bug;
 use crate::oracle::{check_search, Before, Step};
@@ -52,7 +53,8 @@ impl Cluster {
         };
         let is_renewing = renewing.is_some();
         let op = renewing.unwrap_or(op);
-        let of_command = match first.is_nothing() && !has_more {
+        let has_effects = self.counts && is_ack(&op);
+        let of_command = match first.is_nothing() && !has_more && !has_effects {
             true => verbatim::moment(&self.primary, &op, moment, self.receipt - 1),
             false => None,
         };
@@ -70,6 +72,7 @@ impl Cluster {
         if is_renewing && can && has_renewed {
             self.salt_term = self.term;
         }
+        let effects = self.do_effects(&op, done.as_ref());
         let as_command = of_command.is_some() && done.is_some();
         let logged = match &done {
             None => Op::Tick,
@@ -94,7 +97,11 @@ impl Cluster {
         let recorded = match self.primary.take_effects().changed {
             true => {
                 let first = self.with_bug_before(first, |bug| bug.logs_before);
-                self.record(&LogEntry::of(moment, first, None, &logged), as_command)
+                self.record(
+                    &LogEntry::of(moment, first, None, &logged),
+                    &effects,
+                    as_command,
+                )
             }
             false => Ok(()),
         };
@@ -112,7 +119,7 @@ impl Cluster {
         self.primary.take_owed(KEYS[0]);
         self.primary.take_effects();
         let first = self.with_bug_before(first, |bug| bug.logs_before);
-        self.record(&LogEntry::of(moment, first, None, &Op::Tick), false)?;
+        self.record(&LogEntry::of(moment, first, None, &Op::Tick), &[], false)?;
         Ok(op::Before::default())
     }
 
@@ -141,7 +148,7 @@ impl Cluster {
         let done = self.primary.apply(&op, moment);
         let logged = if done.is_ok() { &op } else { &Op::Tick };
         if self.primary.take_effects().changed || !before.is_nothing() {
-            self.record(&LogEntry::of(moment, before, None, logged), false)?;
+            self.record(&LogEntry::of(moment, before, None, logged), &[], false)?;
         }
         Ok(true)
     }

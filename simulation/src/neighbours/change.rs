@@ -4,6 +4,7 @@ use super::{Bug, Neighbours, Place, KEYS};
 use crate::disk::{apply_entry, Disk};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::codec::verbatim;
+use dq_queue::effect::plain::PlainKeys;
 use dq_queue::op::{AckSend, Before, Sent};
 use dq_queue::queue::MAX_LEAD;
 use dq_queue::settings::Clock;
@@ -128,7 +129,7 @@ impl Neighbours {
         let place = Place {
             queue,
             replica: creation.queue(),
-            disk: Disk::new(&creation.queue(), false),
+            disk: Disk::new(&creation.queue(), &PlainKeys::default(), false),
             bulk: None,
         };
         self.places.insert(key, place);
@@ -142,9 +143,10 @@ impl Neighbours {
             return;
         };
         if place.queue.take_effects().changed {
-            place.disk.append(entry, as_command);
+            place.disk.append(entry, &[], as_command);
             let last = place.disk.records() - 1;
-            if let Err(why) = apply_entry(&mut place.replica, place.disk.entry(last)) {
+            let entry = place.disk.entry(last);
+            if let Err(why) = apply_entry(&mut place.replica, &mut PlainKeys::default(), entry) {
                 self.failed.get_or_insert(format!("the replica: {why}"));
             }
         }

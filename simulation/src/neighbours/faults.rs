@@ -5,6 +5,7 @@ use super::{Neighbours, KEYS, MOST_RECORDS};
 use crate::disk::Disk;
 use crate::{difference, loaded, saved};
 use dq_queue::detached::Ties;
+use dq_queue::effect::plain::PlainKeys;
 use dq_queue::Op;
 
 const HOUR_US: u64 = 3_600_000_000;
@@ -56,7 +57,7 @@ impl Neighbours {
         let Some(place) = self.places.get(key) else {
             return Ok(());
         };
-        let replayed = place.disk.recover()?;
+        let (replayed, _) = place.disk.recover()?;
         match difference(&saved(&replayed), &saved(&place.replica)) {
             None => Ok(()),
             Some(at) => Err(format!("the queue of the whole log differs {at}")),
@@ -67,7 +68,7 @@ impl Neighbours {
     fn restart(&mut self) -> Result<(), String> {
         self.event("the server starts anew");
         for place in self.places.values_mut() {
-            place.queue = place.disk.recover()?;
+            (place.queue, _) = place.disk.recover()?;
             place.bulk = None;
         }
         self.draw_clock();
@@ -115,7 +116,7 @@ impl Neighbours {
         let as_commands = self.rng.bool();
         if let Some(place) = self.places.get_mut(key) {
             if place.disk.records() > MOST_RECORDS {
-                place.disk = Disk::new(&place.queue, as_commands);
+                place.disk = Disk::new(&place.queue, &PlainKeys::default(), as_commands);
             }
         }
     }
