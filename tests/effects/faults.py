@@ -16,7 +16,7 @@ import time
 from tests.harness.aof import increments
 from tests.harness.replies import as_map, as_maps
 from tests.harness.server import Server, engine
-from tests.harness.topology import Pair
+from tests.harness.topology import Pair, wait_replicated
 from tests.harness.wire import Error
 
 FAR = 2**50
@@ -132,6 +132,8 @@ def failovers(times, seed, workers=2) -> list:
                 with primary.wire() as wire:
                     wire.ok("FLUSHALL")
                     create(wire)
+                # A queue that the replica has not got would be made by a SEND, and keep no records.
+                wait_replicated(primary, replica)
             threads = [Traffic(primary, rng.randrange(2**31)) for _ in range(workers)]
             time.sleep(rng.uniform(0.1, 0.4))
             primary.process.kill()
