@@ -5,7 +5,7 @@ use super::options::{COUNT, CURSOR};
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context, Reply};
 use dq_queue::args::{self, Words};
-use dq_queue::queue::inspect::view::GroupView;
+use dq_queue::queue::inspect::groups::GroupView;
 use dq_queue::Queue;
 
 pub(super) const SPEC: CommandSpec = CommandSpec {

@@ -1,6 +1,6 @@
 //! The options of a message that is sent by hand or by a schedule.
 
-use redis::Cmd;
+use redis::{Cmd, ToRedisArgs};
 
 use crate::model::settings;
 use crate::time_text::{parse_interval, parse_span, Millis};
@@ -84,39 +84,42 @@ fn parse_backoff(text: &str) -> Result<Words, String> {
     settings::field("backoff", text).map(Words)
 }
 
+/// Adds each option that was given to a command: its name, and its value.
+pub fn add_given<T: ToRedisArgs, const N: usize>(cmd: &mut Cmd, options: [(&str, Option<T>); N]) {
+    for (name, value) in options {
+        if let Some(value) = value {
+            cmd.arg(name).arg(value);
+        }
+    }
+}
+
 impl MessageOptions {
     /// Adds the options that were given to a command.
     pub fn add_to(&self, cmd: &mut Cmd) {
-        for (name, text) in [
+        let texts = [
             ("TYPE", &self.kind),
             ("GROUP", &self.group),
             ("SCORE", &self.score),
             ("BATCH", &self.batch),
             ("AFTER", &self.after),
             ("ONFAIL", &self.on_fail),
-        ] {
-            if let Some(text) = text {
-                cmd.arg(name).arg(text);
-            }
-        }
+        ];
+        add_given(cmd, texts.map(|(name, text)| (name, text.as_ref())));
         if self.if_group {
             cmd.arg("IFGROUP");
         }
         if let Some(priority) = self.priority {
             cmd.arg("PRIORITY").arg(i64::from(priority));
         }
-        for (name, number) in [
+        let numbers = [
             ("LEASE", self.lease),
             ("TTL", self.ttl),
             ("RETAIN", self.retain),
             ("MAXTIMEOUTS", self.max_timeouts),
             ("ERRORS", self.errors),
             ("COST", self.cost),
-        ] {
-            if let Some(number) = number {
-                cmd.arg(name).arg(number);
-            }
-        }
+        ];
+        add_given(cmd, numbers);
         if let Some(park) = self.park {
             cmd.arg("PARK");
             if let Some(most) = park {

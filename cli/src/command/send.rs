@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use redis::Value;
 use serde_json::json;
 
-use super::options::MessageOptions;
+use super::options::{add_given, MessageOptions};
 use super::{about, call, must_exist};
 use crate::failure::Failure;
 use crate::model::record::{bytes, unexpected};
@@ -75,17 +75,14 @@ impl Args {
         if self.rerun {
             cmd.arg("RERUN");
         }
-        for (name, number) in [
+        let numbers = [
             ("DELAY", self.delay),
             ("AT", self.at),
             ("MAXWAIT", self.max_wait),
             ("EXPIREAT", self.expire_at),
             ("CHILDREN", self.children),
-        ] {
-            if let Some(number) = number {
-                cmd.arg(name).arg(number);
-            }
-        }
+        ];
+        add_given(cmd, numbers);
         if !self.parent.is_empty() {
             cmd.arg("PARENT").arg(&self.parent);
         }

@@ -11,6 +11,7 @@ mod answer;
 mod api;
 mod audit;
 mod connections;
+mod incoming;
 mod jobs;
 mod listen;
 mod live;

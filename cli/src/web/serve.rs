@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::access::{Access, Gate, Refusal, Visitor};
 use super::answer::{Answer, Ask, HttpError};
 use super::connections::PATIENCE;
+use super::incoming::Incoming;
 use super::origin;
 use super::packing;
 use super::page;
@@ -34,9 +35,6 @@ const SIGN_IN: usize = 8192;
 
 /// Maximum size of the address that is kept while a visitor signs in.
 const NEXT: usize = 1024;
-
-/// The name of the cookie of a session.
-const COOKIE: &str = "dq-session";
 
 /// Nothing is loaded from elsewhere, no script runs but ours, and nobody frames a page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
@@ -147,51 +145,6 @@ async fn answer(
     answer
         .await
         .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
-}
-
-struct Incoming {
-    address: SocketAddr,
-    path: String,
-    posted: bool,
-    query: Query,
-    form: Query,
-    headers: HeaderMap,
-}
-
-impl Incoming {
-    fn header(&self, name: &str) -> Option<String> {
-        let value = self.headers.get(name)?;
-        Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
-    }
-
-    fn headers(&self, name: &str) -> Vec<String> {
-        let values = self.headers.get_all(name).iter();
-        values
-            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
-            .collect()
-    }
-
-    fn session(&self) -> Option<String> {
-        let cookies = self.header("cookie")?;
-        let pairs = cookies
-            .split(';')
-            .filter_map(|pair| pair.trim().split_once('='));
-        let mut ours = pairs.filter(|(name, _)| *name == COOKIE);
-        ours.next().map(|(_, value)| value.to_owned())
-    }
-
-    /// Returns the cookie of a session. An empty one ends it. If the proxy says
-    /// that this connection is encrypted, browsers send it over encrypted ones only.
-    fn cookie(&self, session: &str) -> String {
-        let secure = self.header("x-forwarded-proto").as_deref() == Some("https");
-        let secure = if secure { "; Secure" } else { "" };
-        let age = if session.is_empty() {
-            "; Max-Age=0"
-        } else {
-            ""
-        };
-        format!("{COOKIE}={session}; Path=/; HttpOnly; SameSite=Lax{secure}{age}")
-    }
 }
 
 fn respond(site: &Arc<Site>, request: Incoming) -> Response {

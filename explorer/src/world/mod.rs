@@ -124,7 +124,8 @@ impl World {
         }
     }
 
-    /// The same world in which each queue has a replica, loaded from a snapshot just now.
+    /// Returns the same world, in which each queue has a replica that was loaded from a snapshot
+    /// just now.
     ///
     /// # Errors
     /// A snapshot cannot be loaded.

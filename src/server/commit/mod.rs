@@ -5,21 +5,18 @@
 //! replicates, signals the key, and schedules what follows. Commands come through [`run`];
 //! the timer, blocked clients and replay call [`change`] themselves.
 
+mod aftermath;
 mod apply;
 mod begin;
 pub mod event_stream;
 mod keyspace;
 mod refused;
+mod replication;
 mod run;
 
-use std::cell::RefCell;
-use std::ffi::CStr;
-
 use crate::redis::{faults, Context, KeyWrite, Name, Value, WrongType};
-use dq_queue::codec::log_entry::{Creation, LogEntry};
-use dq_queue::keyspace::settle;
-use dq_queue::op::{Effects, Ending, Happened, Told};
-use dq_queue::queue::ends::Owed;
+use dq_queue::codec::log_entry::Creation;
+use dq_queue::op::{Effects, Happened};
 use dq_queue::quote::quote;
 use dq_queue::settings::{Changes, Clock, Settings};
 use dq_queue::{Moment, Op, Queue, NEVER};
@@ -28,31 +25,21 @@ use super::due_index::Due;
 use super::families;
 use super::moving_slots::{self, May};
 use super::waiting::wait_list;
-use super::{arrivals, blocked_wait, clock, config, wakeups};
+use super::{arrivals, clock, config, wakeups};
 
+pub use aftermath::Aftermath;
+use aftermath::Rest;
 pub use apply::renewing;
 pub use begin::{
     begin, begin_without_events, can_begin, has_fire_without_memory, has_small_lead, Begun,
 };
-use event_stream::Entries;
-use keyspace::{Keys, Others};
 pub use refused::Refused;
+pub use replication::Replication;
+use replication::{replicate, replicate_cut};
 pub use run::{clock_of, run, run_chosen, run_if, run_in_form, Form, Missing};
 
 /// The maximum number of removed messages that a command frees.
 const FREED_BY_A_COMMAND: usize = 64;
-
-/// The way in which a change reaches replicas and the append-only file.
-pub enum Replication<'r, 'o, 'a> {
-    /// The change is replicated as this log entry.
-    Entry(&'r LogEntry<'o, 'a>),
-    /// The running command is replicated verbatim.
-    Verbatim,
-    /// Not by this change: the command that is being replayed has been replicated already.
-    Replayed,
-    /// Like `Replayed`, and the change has put a whole queue into the key.
-    Restored,
-}
 
 /// A key that is open for a change.
 pub struct Slot<'c> {
@@ -60,28 +47,6 @@ pub struct Slot<'c> {
     key: Name<'c>,
     happened: Happened,
     rest: Option<Box<Rest>>,
-}
-
-/// The messages that are to be published once the keys of a change are closed.
-pub struct Aftermath<'c> {
-    key: Name<'c>,
-    happened: Happened,
-    rest: Option<Box<Rest>>,
-}
-
-/// The work that a change leaves besides keyspace events. Most changes leave none.
-#[derive(Default)]
-struct Rest {
-    /// The ends of messages that clients wait for.
-    ended: Vec<Ending>,
-    /// The entries of the event stream.
-    entries: Option<Entries>,
-    /// What the queue owes to other keys.
-    owed: Option<Owed>,
-    /// Whether the collecting of log entries began for it.
-    began_to_collect: bool,
-    /// The changes in other keys that follow from it.
-    others: Others,
 }
 
 /// Opens a key, runs `apply` to change the queue in it, and closes the key. Then it publishes
@@ -193,11 +158,7 @@ pub fn change_silently<'c, R>(
         }
     }
     let result = apply(&mut slot);
-    let aftermath = Aftermath {
-        key,
-        happened: slot.happened,
-        rest: slot.rest.take(),
-    };
+    let aftermath = Aftermath::of(key, slot.happened, slot.rest.take());
     // The key is closed at the end of this block.
     Ok((result, aftermath))
 }
@@ -248,8 +209,9 @@ impl Slot<'_> {
             let rest = self.rest.get_or_insert_default();
             rest.add(queue, told.map(|told| *told), owed);
             // Log entries are collected from this one on.
-            let has_more = rest.entries.is_some() || rest.owed.is_some();
-            rest.began_to_collect |= has_more && !is_replay && ctx.begin_to_collect();
+            if rest.concerns_other_keys() && !is_replay {
+                rest.began_to_collect |= ctx.begin_to_collect();
+            }
         }
         if let Replication::Entry(entry) = &replication {
             if entry.before.cut > 0 {
@@ -279,22 +241,6 @@ impl Slot<'_> {
         }
         schedule(ctx, key, queue, moment, is_replay);
         self.happened.add(happened);
-    }
-}
-
-impl Rest {
-    /// Adds the consequences of one change of a queue.
-    #[cold]
-    fn add(&mut self, queue: &Queue, told: Option<Told>, owed: Option<Owed>) {
-        if let Some(told) = told {
-            self.ended.extend(told.endings);
-            let entries = Entries::of(queue, told.transitions);
-            match (&mut self.entries, entries) {
-                (Some(earlier), Some(entries)) => earlier.extend(entries),
-                (earlier, entries) => *earlier = earlier.take().or(entries),
-            }
-        }
-        self.owed = self.owed.take().or(owed);
     }
 }
 
@@ -337,134 +283,4 @@ pub fn creation(changes: &Changes, clock: Clock) -> Creation {
         clock,
         salt: clock::random(),
     }
-}
-
-impl Aftermath<'_> {
-    /// Applies the consequences of the change to other keys, in the same replicated command. Call
-    /// it before [`Aftermath::publish`].
-    #[inline]
-    pub fn tell(&mut self, ctx: &mut Context) {
-        if self.rest.is_some() {
-            self.append(ctx);
-            self.deliver(ctx);
-        }
-    }
-
-    /// Adds to the event stream. A replay does so between the changes of two queues.
-    pub fn append(&mut self, ctx: &mut Context) {
-        let Some(rest) = &mut self.rest else {
-            return;
-        };
-        let entries = rest.entries.take();
-        let appended = entries.and_then(|entries| entries.append(ctx, self.key));
-        rest.others.streams.extend(appended);
-    }
-
-    /// Settles what the queue owes to other keys, and replicates the collected log entries.
-    pub fn deliver(&mut self, ctx: &mut Context) {
-        let Some(rest) = &mut self.rest else {
-            return;
-        };
-        if let Some(owed) = rest.owed.take() {
-            let others = &mut rest.others;
-            settle(&mut Keys { ctx, others }, self.key.bytes(), owed);
-        }
-        if std::mem::take(&mut rest.began_to_collect) {
-            ctx.replicate_collected();
-        }
-    }
-
-    /// Publishes events and answers clients that wait for the end of a message.
-    #[inline]
-    pub fn publish(self, ctx: &mut Context) {
-        if !self.happened.is_empty() && ctx.wants_events() {
-            notify(ctx, self.key, self.happened);
-        }
-        if let Some(rest) = self.rest {
-            publish_rest(ctx, self.key, *rest);
-        }
-    }
-}
-
-#[cold]
-fn publish_rest(ctx: &mut Context, key: Name<'_>, rest: Rest) {
-    publish_others(ctx, &rest.others);
-    for ending in rest.ended {
-        blocked_wait::answer(ctx, key, ending);
-    }
-}
-
-fn publish_others(ctx: &mut Context, others: &Others) {
-    for (key, happened) in &others.queues {
-        if ctx.wants_events() {
-            notify(ctx, key.name(), *happened);
-        }
-    }
-    for (key, ending) in &others.ended {
-        blocked_wait::answer(ctx, key.name(), ending.clone());
-    }
-    for appended in &others.streams {
-        let stream = appended.stream.name();
-        for _ in 0..appended.added {
-            ctx.notify_stream_event(c"xadd", stream);
-        }
-        if appended.trimmed {
-            ctx.notify_stream_event(c"xtrim", stream);
-        }
-    }
-}
-
-fn notify(ctx: &mut Context, key: Name<'_>, happened: Happened) {
-    for (kind, name) in EVENTS {
-        if happened.has(kind) {
-            ctx.notify_event(name, key);
-        }
-    }
-}
-
-/// The events in the order in which they are published: a cause comes before its effects.
-const EVENTS: [(Happened, &CStr); 10] = [
-    (Happened::SENT, c"dq.sent"),
-    (Happened::ACKED, c"dq.acked"),
-    (Happened::NACKED, c"dq.nacked"),
-    (Happened::NOTED, c"dq.noted"),
-    (Happened::TIMEOUT, c"dq.timeout"),
-    (Happened::DEAD, c"dq.dead"),
-    (Happened::CANCELLED, c"dq.cancelled"),
-    (Happened::BREAKER, c"dq.breaker"),
-    (Happened::READY, c"dq.ready"),
-    (Happened::DELIVERED, c"dq.delivered"),
-];
-
-/// Replicates that ties of the queue were cut when it came ([`ties`](crate::server::ties)), in the
-/// same command as what follows.
-#[cold]
-fn replicate_cut(ctx: &Context, key: Name<'_>, queue: &mut Value) {
-    let Some((ties, moment)) = queue.notes.cut.take() else {
-        return;
-    };
-    // A server that was a primary meanwhile repeats what its new primary does.
-    if !ctx.is_replay() && ctx.needs_log_entries() {
-        ctx.collect_log_entries();
-        let op = Op::Detach(ties);
-        replicate(ctx, key, &LogEntry::of(moment, 0, None, &op));
-    }
-}
-
-thread_local! {
-    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The capacity in bytes above which the buffer is freed after use.
-const KEPT_BUFFER: usize = 64 * 1024;
-
-fn replicate(ctx: &Context, key: Name<'_>, entry: &LogEntry<'_, '_>) {
-    BUFFER.with_borrow_mut(|buffer| {
-        buffer.clear();
-        entry.encode_into(buffer);
-        ctx.replicate(key, buffer);
-        if buffer.capacity() > KEPT_BUFFER {
-            *buffer = Vec::new();
-        }
-    });
 }

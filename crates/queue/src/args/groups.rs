@@ -3,7 +3,7 @@
 use super::option::once;
 use super::words::{ANY, COUNT};
 use super::{Parsed, Words};
-use crate::queue::inspect::view::{GroupState, WantedGroups};
+use crate::queue::inspect::groups::{GroupState, WantedGroups};
 
 /// The COUNT of LIST and GROUPS if none is given.
 const STEP: u64 = 10;

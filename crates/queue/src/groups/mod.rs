@@ -9,11 +9,11 @@ pub mod breaker;
 mod breakers;
 pub mod group;
 pub mod holds;
+mod memory;
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use crate::collections::footprint::allocated;
 use crate::collections::ordered::OrderedSet;
 use crate::collections::slots::Slots;
 use crate::collections::table::Table;
@@ -25,15 +25,10 @@ use crate::settings::Breaker;
 use crate::{GroupIx, Millis, NEVER};
 use breaker::Circuit;
 use breakers::BreakerTimes;
-use group::{Group, GroupExtension, GroupSettings, LimitedGroup};
+use group::{Group, LimitedGroup};
 
 /// Groups that share one allocation.
 const NEIGHBOURS: usize = 16;
-/// Estimated bytes of a name in the count of memory.
-const NAME: usize = 16;
-/// How many entries of one large group are freed in one step.
-const AT_A_TIME: usize = 1024;
-
 /// The groups of a queue.
 #[derive(Debug, Clone, Default)]
 pub struct Groups {
@@ -318,26 +313,6 @@ impl Groups {
         kept
     }
 
-    /// Frees up to `most` groups, or a part of one very large group. Returns false
-    /// when nothing is left. Only for freeing a large table in slices: it must not
-    /// be used for anything else afterwards.
-    pub fn drop_some(&mut self, most: usize) -> bool {
-        for _ in (0..most).step_by(NEIGHBOURS) {
-            let Some(mut groups) = self.slots.last_page() else {
-                return self.wakes.drain_some(AT_A_TIME)
-                    + self.held.drain_some(AT_A_TIME)
-                    + self.breaker_times.drain_some(AT_A_TIME)
-                    > 0;
-            };
-            if groups.any(|group| group.drain_many(AT_A_TIME)) {
-                return true;
-            }
-            drop(groups);
-            self.slots.drop_last_page();
-        }
-        true
-    }
-
     /// The numbers of all groups, in order. O(n).
     pub fn all(&self) -> Vec<GroupIx> {
         self.starting_at(0)
@@ -348,31 +323,6 @@ impl Groups {
     /// The number of groups with an extension. O(1).
     pub fn with_extension(&self) -> usize {
         self.extended
-    }
-
-    /// Bytes allocated, an estimate. It counts the first records of each group, but
-    /// not the sets of those that have more. O(groups that are held or have
-    /// settings).
-    pub fn memory_bytes(&self) -> usize {
-        const EXTENSION: usize = allocated(size_of::<GroupExtension>());
-        const FIRST_RECORDS: usize = 2 * size_of::<OrderKey>();
-        let held = self.held_from(0).filter_map(|ix| self.get(ix));
-        let holds: usize = held.map(|group| group.ext().holds.memory_bytes()).sum();
-        let configured = self.configured.iter().filter_map(|ix| self.get(*ix));
-        let settings = configured.filter_map(|group| group.ext().settings.as_ref());
-        let windows: usize = settings.map(|settings| settings.window.heap_bytes()).sum();
-        self.by_name.allocation_size()
-            + self.slots.memory_bytes()
-            + self.backlog_bytes
-            + self.recorded * FIRST_RECORDS
-            + self.extended * EXTENSION
-            + self.configured.len() * (allocated(size_of::<GroupSettings>()) + NAME)
-            + windows
-            + self.name_bytes
-            + holds
-            + self.held.memory_bytes()
-            + self.wakes.memory_bytes()
-            + self.breaker_times.memory_bytes()
     }
 }
 

@@ -9,8 +9,8 @@ use crate::args::testing::{error, words};
 use crate::args::wait::*;
 use crate::args::Parsed;
 use crate::message::state::State;
+use crate::queue::inspect::groups::{GroupState, WantedGroups};
 use crate::queue::inspect::list::Listing;
-use crate::queue::inspect::view::{GroupState, WantedGroups};
 use crate::queue::inspect::walk::Cursor;
 
 fn list_text(text: &str) -> Parsed<String> {

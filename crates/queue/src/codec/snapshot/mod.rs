@@ -24,6 +24,7 @@
 //!
 //! Equal queues have equal snapshots, whichever operations led to them.
 
+mod blocks;
 mod children;
 mod dead_letters;
 mod detached;

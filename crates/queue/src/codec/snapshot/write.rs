@@ -3,6 +3,7 @@
 use crate::seeded::{seeded, Bug};
 use hashbrown::HashMap;
 
+use super::blocks::Blocks;
 use super::children::put_report;
 use super::dead_letters::put_dead_letters;
 use super::detached::put_detached;
@@ -13,19 +14,12 @@ use super::frames::{
 use super::history::put_history;
 use super::{tag, Bases};
 use crate::codec::options::put_parent;
-use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number, set_number};
+use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number};
 use crate::message::history::History;
 use crate::message::id::NameHasher;
 use crate::message::state::StoredState;
 use crate::queue::rebuild::{Known, Numbered, Parts, ReleasedPart};
 use crate::{ConsumerIx, GroupIx, Queue, Seq};
-
-/// The distance between two blocks at the same address, in bytes. The server's
-/// compressor keeps a table of addresses from one block to the next: at the
-/// same address it would compare with the new bytes there, and guess in vain.
-/// With an eighth of this distance compressing takes a tenth longer. Only a
-/// queue of this size needs this much memory.
-const TRACK: usize = 8 * 1024 * 1024;
 
 /// Writes a queue as blocks of `size` bytes; only the last block may be
 /// shorter. O(n) in messages and O(n log n) in everything else. It takes up to
@@ -34,13 +28,7 @@ const TRACK: usize = 8 * 1024 * 1024;
 pub fn encode(queue: &Queue, size: usize, emit: &mut dyn FnMut(&[u8])) {
     let parts = queue.parts();
     let mut writer = Writer {
-        blocks: Blocks {
-            size,
-            bytes: Vec::new(),
-            emitted: 0,
-            frame: 0,
-            emit,
-        },
+        blocks: Blocks::new(size, emit),
         bases: Bases::default(),
         salt: parts.salt(),
         groups: Numbers::default(),
@@ -345,68 +333,5 @@ impl Numbers {
             *number = self.count;
         }
         (u64::from(self.count - 1), true)
-    }
-}
-
-/// Cuts the stream of frames into blocks.
-struct Blocks<'e> {
-    size: usize,
-    /// The bytes of the stream that are kept, up to about [`TRACK`].
-    bytes: Vec<u8>,
-    /// How many of these bytes were emitted.
-    emitted: usize,
-    /// The place at which the last frame begins, including its length.
-    frame: usize,
-    emit: &'e mut dyn FnMut(&[u8]),
-}
-
-impl Blocks<'_> {
-    /// Begins a frame and returns the buffer to append its head to. One byte is
-    /// reserved for the length of the frame.
-    #[inline]
-    fn begin(&mut self) -> &mut Vec<u8> {
-        self.frame = self.bytes.len();
-        self.bytes.push(0);
-        &mut self.bytes
-    }
-
-    /// Ends the frame after appending `tail` to it.
-    #[inline]
-    fn end(&mut self, tail: &[u8]) {
-        let head = self.bytes.len() - self.frame - 1;
-        set_number(&mut self.bytes, self.frame, (head + tail.len()) as u64);
-        let mut rest = tail;
-        // Appending by pieces keeps a long payload from being copied as a
-        // whole.
-        while let Some((piece, later)) = rest.split_at_checked(self.size) {
-            self.bytes.extend_from_slice(piece);
-            self.emit_full();
-            rest = later;
-        }
-        self.bytes.extend_from_slice(rest);
-        if self.bytes.len() - self.emitted >= self.size {
-            self.emit_full();
-        }
-    }
-
-    fn emit_full(&mut self) {
-        while let Some(block) = self.bytes.get(self.emitted..self.emitted + self.size) {
-            (self.emit)(block);
-            self.emitted += self.size;
-        }
-        if self.emitted >= TRACK {
-            self.bytes.drain(..self.emitted);
-            self.emitted = 0;
-        }
-    }
-
-    /// Emits the bytes that are left.
-    fn flush(&mut self) {
-        self.emit_full();
-        match self.bytes.get(self.emitted..) {
-            None | Some([]) => {}
-            Some(rest) => (self.emit)(rest),
-        }
-        self.emitted = self.bytes.len();
     }
 }

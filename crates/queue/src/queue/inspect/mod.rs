@@ -5,6 +5,7 @@ pub(in crate::queue) mod counts;
 pub mod explain;
 mod explanation;
 pub mod find;
+pub mod groups;
 pub mod list;
 pub(in crate::queue) mod pages;
 pub(in crate::queue) mod peek;

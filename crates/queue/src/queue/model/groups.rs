@@ -3,7 +3,7 @@
 use super::compare::Compared;
 use crate::message::state::State;
 use crate::queue::inspect::explain::Code;
-use crate::queue::inspect::view::WantedGroups;
+use crate::queue::inspect::groups::WantedGroups;
 
 impl Compared<'_> {
     /// Compares the groups listed, and whether each message is the next to be

@@ -3,7 +3,7 @@
 use super::line::compare_scores;
 use super::{Listed, Model, Msg};
 use crate::message::state::{State, StoredState};
-use crate::queue::inspect::view::GroupState;
+use crate::queue::inspect::groups::GroupState;
 use crate::settings::OnRetry;
 use crate::Seq;
 

@@ -30,7 +30,7 @@ use crate::message::score::Score;
 use crate::message::state::{Reason, State, StoredState};
 use crate::message::Choices;
 use crate::op::{Done, Moment, Op, Redrive, Ticked};
-use crate::queue::inspect::view::GroupState;
+use crate::queue::inspect::groups::GroupState;
 use crate::schedule::{Limits, Overlap};
 use crate::settings::{Rate, Settings};
 use crate::stats::Totals;

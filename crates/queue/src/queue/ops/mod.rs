@@ -5,6 +5,7 @@ mod ack;
 mod acksend;
 mod alter;
 mod cancel;
+mod deliver;
 mod end_leases;
 pub(super) mod fetch;
 mod find_do;

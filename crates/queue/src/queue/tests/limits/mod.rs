@@ -1,7 +1,9 @@
 //! Limits with names: DQ.LIMIT, LIMITS, COST.
 
 mod clock;
+mod costs;
 mod random;
+mod steps;
 
 use super::fixture::{Fixture, Got};
 use crate::error::Error;
@@ -185,129 +187,6 @@ fn the_most_exact_rule_holds() {
 }
 
 #[test]
-fn costs_count_in_windows_and_are_corrected_by_the_ack() {
-    let mut f = fixture(&[("tokens", weighted(0, &[(100, 1000)]))]);
-    let first = f.limited(&["tokens"], 60);
-    let second = f.limited(&["tokens"], 60);
-    let third = f.limited(&["tokens"], 40);
-    let got = f.most(9);
-    assert_eq!(seqs(&got), [first]);
-    f.wait(10);
-    f.ack_cost(got[0], 30);
-    let got = f.most(9);
-    assert_eq!(seqs(&got), [second]);
-    assert_eq!(f.why(third), ("limit", Some(2000), Some("tokens".into())));
-    f.ack_cost(got[0], 100);
-    f.wait(990);
-    assert!(f.most(9).is_empty(), "100 count since 10 ms later");
-    f.wait(10);
-    assert_eq!(seqs(&f.most(9)), [third]);
-}
-
-#[test]
-fn weight_makes_concurrency_count_costs() {
-    let mut f = fixture(&[("cores", weighted(8, &[]))]);
-    let large = [f.limited(&["cores"], 6), f.limited(&["cores"], 6)];
-    let got = f.most(1);
-    let small = f.send(limited(Some("g"), &["cores"], 2));
-    assert_eq!(seqs(&got), [large[0]]);
-    assert!(f.most(9).is_empty());
-    assert_eq!(
-        f.why(small),
-        ("limit", None, Some("cores".into())),
-        "what costs less does not pass a message that waits for more room"
-    );
-    f.ack(&[got[0].1]);
-    assert_eq!(seqs(&f.most(9)), [large[1], small]);
-}
-
-#[test]
-fn what_costs_more_than_a_limit_ever_allows_holds_up_nobody_else() {
-    let mut f = fixture(&[]);
-    let large = f.send(limited(Some("g"), &["b", "a"], 11));
-    f.apply(&set("a", weighted(0, &[(10, 100)])));
-    f.apply(&set("b", rule(1, &[])));
-    let small = f.limited(&["a"], 1);
-    let is_stuck = |f: &Fixture| {
-        let limits = f.queue.limits().unwrap();
-        limits.get(limits.find(b"a").unwrap()).unwrap().is_stuck()
-    };
-    assert_eq!(seqs(&f.most(9)), [small]);
-    assert!(is_stuck(&f));
-    assert_eq!(f.why(large), ("limit", None, Some("a".into())));
-    f.wait(1000);
-    assert!(f.most(9).is_empty());
-    f.apply(&set("a", weighted(0, &[(11, 100)])));
-    assert!(!is_stuck(&f));
-    assert_eq!(seqs(&f.most(9)), [large]);
-}
-
-#[test]
-fn a_message_that_could_never_go_is_refused() {
-    let mut f = fixture(&[("a*", weighted(0, &[(10, 100)])), ("b", rule(1, &[]))]);
-    let refused: Result<(), Error> = Err(Error::CostsTooMuch { cost: 11, most: 10 });
-    let at = Moment::at_ms(f.now);
-    let send = |names: &[&str], cost| Send {
-        id: Some(b"x"[..].into()),
-        replace: true,
-        ..limited(None, names, cost)
-    };
-    let before = f.queue.clone();
-    let tried = f.queue.apply(&Op::Send(send(&["b", "a1"], 11)), at);
-    assert_eq!(tried.map(|_| ()), refused);
-    let next = AckSend {
-        receipt: None,
-        result: None,
-        sends: vec![send(&["a1"], 11)],
-        signals: Vec::new(),
-    };
-    assert_eq!(f.queue.can_ack_send(&next, at), refused.map(|()| true));
-    assert_eq!(f.queue.live(), before.live());
-    f.apply(&Op::Send(send(&["b"], 11)));
-    f.apply(&Op::Send(send(&["b", "a1"], 10)));
-    assert_eq!(f.most(9).len(), 1);
-}
-
-#[test]
-fn requests_and_tokens_are_limited_together() {
-    let mut f = fixture(&[
-        ("requests", rule(0, &[(3, 1000)])),
-        ("tokens", weighted(0, &[(100, 1000)])),
-    ]);
-    let sent: Vec<Seq> = [60, 50, 40, 0, 0]
-        .map(|cost| f.limited(&["requests", "tokens"], cost))
-        .into();
-    let got = f.most(9);
-    assert_eq!(seqs(&got), sent[..1], "the second costs more than is left");
-    f.ack_cost(got[0], 1);
-    assert_eq!(
-        seqs(&f.most(9)),
-        sent[1..3],
-        "and the third is the last request"
-    );
-    assert_eq!(
-        f.why(sent[3]),
-        ("limit", Some(2000), Some("requests".into()))
-    );
-    f.wait(1000);
-    assert_eq!(seqs(&f.most(9)), sent[3..]);
-}
-
-#[test]
-fn windows_begin_anew_when_weight_comes_or_goes() {
-    let mut f = fixture(&[("a", rule(0, &[(2, 1000)]))]);
-    for _ in 0..6 {
-        f.limited(&["a"], 5);
-    }
-    assert_eq!(f.most(9).len(), 2);
-    f.apply(&set("a", weighted(0, &[(10, 1000)])));
-    assert_eq!(f.most(9).len(), 2);
-    f.apply(&set("a", rule(0, &[(1, 1000)])));
-    assert_eq!(f.most(9).len(), 1);
-    validate(&f.queue).unwrap();
-}
-
-#[test]
 fn a_group_keeps_its_order_while_its_head_waits_for_a_limit() {
     let mut f = fixture(&[("a", rule(1, &[]))]);
     let first = f.send(limited(Some("g"), &["a"], 1));
@@ -465,70 +344,6 @@ fn one_fetch_looks_at_some_of_very_many_groups_that_fall_due_behind_a_full_limit
     }
     f.wait(0);
     validate(&f.queue).unwrap();
-}
-
-#[test]
-fn a_cost_beyond_all_sums_keeps_a_window_full_and_ends() {
-    let mut f = fixture(&[("a", weighted(0, &[(9, 1000)]))]);
-    for _ in 0..9 {
-        f.limited(&["a"], 1);
-    }
-    // Each ack adds 2^53-1 to the window: first within one millisecond, then in others.
-    for got in f.most(9) {
-        f.ack_cost(got, MAX_EXACT);
-    }
-    let waits = f.limited(&["a"], 1);
-    let begun = f.now;
-    f.wait(999);
-    assert!(f.most(9).is_empty());
-    assert_eq!(f.why(waits).1, Some(begun + 1000));
-    f.wait(1);
-    assert_eq!(seqs(&f.most(9)), [waits]);
-}
-
-#[test]
-fn costs_beyond_64_bits_in_a_window_leave_it_one_by_one() {
-    let mut f = fixture(&[("a", weighted(0, &[(3000, 5000)]))]);
-    for _ in 0..3000 {
-        f.send(limited(None, &["a"], 1));
-    }
-    // In each millisecond one delivery, and its cost is known when all have been delivered.
-    let mut given = Vec::new();
-    for _ in 0..2500 {
-        given.extend(f.fetch(Fetch::one()));
-        f.wait(1);
-    }
-    let last = f.now - 1;
-    for got in given {
-        f.ack_cost(got, MAX_EXACT);
-    }
-    validate(&f.queue).unwrap();
-    assert!(f.most(9).is_empty());
-    f.wait(last + 5000 - f.now - 1);
-    assert!(f.most(9).is_empty());
-    f.wait(1);
-    assert_eq!(f.most(9).len(), 9);
-}
-
-#[test]
-fn what_runs_of_a_limit_is_exact_beyond_64_bits() {
-    let mut f = fixture(&[]);
-    for _ in 0..2500 {
-        f.send(limited(None, &["a"], MAX_EXACT));
-    }
-    let got = f.fetch(Fetch {
-        count: 2500,
-        ..Fetch::one()
-    });
-    f.apply(&set("a", weighted(5, &[])));
-    let small = f.limited(&["a"], 1);
-    for one in &got[1..] {
-        f.ack(&[one.1]);
-    }
-    validate(&f.queue).unwrap();
-    assert!(f.most(9).is_empty(), "one still runs");
-    f.ack(&[got[0].1]);
-    assert_eq!(seqs(&f.most(9)), [small]);
 }
 
 #[test]

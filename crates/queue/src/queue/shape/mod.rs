@@ -7,6 +7,8 @@
 //! its order alone. Notes that no snapshot has are part of it: a queue that still owes something
 //! is not the same as one that does not. Totals and other counts that only grow are left out.
 
+mod words;
+
 use super::Queue;
 use crate::collections::rate_window::RateWindow;
 use crate::groups::backlog::Backlog;
@@ -19,7 +21,8 @@ use crate::queue::rebuild::{GroupSeen, Numbered, Parts, SavedPosition};
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::Schedule;
 use crate::settings::Clock;
-use crate::{Millis, Receipt, Seq, NEVER};
+use crate::{Millis, NEVER};
+use words::Writer;
 
 /// Attempts above this number count as this many: they only change what a client reads.
 const MOST_ATTEMPTS: u32 = 3;
@@ -42,72 +45,12 @@ impl Queue {
     }
 }
 
-/// A word of a shape before times and numbers are brought into their order.
-#[derive(Debug, Clone, Copy)]
-enum Word {
-    Plain(u64),
-    Seq(Seq),
-    Receipt(Receipt),
-    Ticket(u64),
-    Time(Millis),
-}
-
-struct Writer {
-    words: Vec<Word>,
-}
-
 impl Writer {
     /// The words of all that a snapshot has.
     fn of(queue: &Queue) -> Writer {
-        let mut writer = Writer {
-            words: Vec::with_capacity(128),
-        };
+        let mut writer = Writer::new();
         writer.queue(queue, &queue.parts());
         writer
-    }
-
-    fn plain(&mut self, n: impl Into<u64>) {
-        self.words.push(Word::Plain(n.into()));
-    }
-
-    fn seq(&mut self, seq: Seq) {
-        self.words.push(Word::Seq(seq));
-    }
-
-    fn receipt(&mut self, receipt: Receipt) {
-        self.words.push(Word::Receipt(receipt));
-    }
-
-    fn time(&mut self, at: Millis) {
-        self.words.push(Word::Time(at));
-    }
-
-    fn len(&mut self, len: usize) {
-        self.plain(len as u64);
-    }
-
-    fn optional_time(&mut self, at: Option<Millis>) {
-        self.plain(at.is_some());
-        self.time(at.unwrap_or(0));
-    }
-
-    fn text(&mut self, text: &[u8]) {
-        self.len(text.len());
-        for chunk in text.chunks(8) {
-            let word = chunk
-                .iter()
-                .fold(0, |word, byte| word << 8 | u64::from(*byte));
-            self.plain(word);
-        }
-    }
-
-    fn optional_text(&mut self, text: Option<&[u8]>) {
-        self.plain(text.is_some());
-        self.text(text.unwrap_or_default());
-    }
-
-    fn debug(&mut self, value: &impl std::fmt::Debug) {
-        self.text(format!("{value:?}").as_bytes());
     }
 
     fn queue(&mut self, queue: &Queue, parts: &Parts<'_>) {
@@ -257,7 +200,7 @@ impl Writer {
         if let Some(at) = position {
             self.plain(at.priority as u8);
             self.time(at.time);
-            self.words.push(Word::Ticket(at.rank));
+            self.ticket(at.rank);
             self.seq(at.seq);
         }
     }
@@ -411,47 +354,5 @@ impl Writer {
         let mut with_many: Vec<_> = with_many.collect();
         with_many.sort_unstable();
         self.debug(&with_many);
-    }
-
-    /// The words with times as seen from `now` and numbers by their order.
-    fn finish(self, now: Millis, past: Millis) -> Vec<u64> {
-        let line = now.saturating_sub(past);
-        let of = |pick: fn(Word) -> Option<u64>| {
-            let mut all: Vec<u64> = self.words.iter().filter_map(|word| pick(*word)).collect();
-            all.sort_unstable();
-            all.dedup();
-            all
-        };
-        let seqs = of(|word| match word {
-            Word::Seq(seq) => Some(seq),
-            _ => None,
-        });
-        let receipts = of(|word| match word {
-            Word::Receipt(receipt) => Some(receipt),
-            _ => None,
-        });
-        let tickets = of(|word| match word {
-            Word::Ticket(ticket) => Some(ticket),
-            _ => None,
-        });
-        let times = of(|word| match word {
-            Word::Time(at) => Some(at),
-            _ => None,
-        });
-        // 0 says that there is none, so it stays.
-        let rank = |all: &[u64], n: u64| match n {
-            0 => 0,
-            n => all.partition_point(|other| *other < n) as u64 + 1,
-        };
-        let told = self.words.iter().map(|word| match *word {
-            Word::Plain(n) => n,
-            Word::Seq(seq) => rank(&seqs, seq),
-            Word::Receipt(receipt) => rank(&receipts, receipt),
-            Word::Ticket(ticket) => rank(&tickets, ticket),
-            Word::Time(at @ (0 | NEVER)) => at,
-            Word::Time(at) if at >= line => at.wrapping_sub(now) ^ 1 << 62,
-            Word::Time(at) => rank(&times, at) | 1 << 61,
-        });
-        told.collect()
     }
 }

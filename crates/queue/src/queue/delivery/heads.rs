@@ -1,0 +1,77 @@
+//! What a group delivers next, and whether it may.
+
+use crate::groups::backlog::Pending;
+use crate::groups::breaker::Lets;
+use crate::groups::group::Group;
+use crate::index::order_key::OrderKey;
+use crate::queue::Queue;
+use crate::settings::OnRetry;
+use crate::{GroupIx, Millis};
+
+impl Queue {
+    /// The message that a group would give at `now`, if it can give any.
+    pub(in crate::queue) fn group_head(&self, group: &Group, now: Millis) -> Option<OrderKey> {
+        if group.is_paused(now)
+            || group.lets(now) == Lets::None
+            || self.is_held_by_dead(group)
+            || group.batch_count() >= self.concurrency(group)
+            || group.allowance(now) == 0
+        {
+            return None;
+        }
+        self.next_in_group(group, now)
+    }
+
+    /// The message that comes next in the order of a group at `now`, regardless of
+    /// pauses, holds and limits.
+    pub(in crate::queue) fn next_in_group(&self, group: &Group, now: Millis) -> Option<OrderKey> {
+        let Pending { fresh, failed } = group.pending();
+        let fresh = || fresh.first_due(now);
+        if failed.is_empty() {
+            return fresh();
+        }
+        match self.on_retry(group) {
+            OnRetry::Block if self.waits_for_retry(group, now) => None,
+            OnRetry::Block => failed.first(),
+            OnRetry::Skip => match (failed.first_due(now), fresh()) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
+        }
+    }
+
+    /// Whether any failed message of the group still waits for its backoff.
+    pub(in crate::queue) fn waits_for_retry(&self, group: &Group, now: Millis) -> bool {
+        let failed = group.pending().failed;
+        !failed.ahead.is_empty() && failed.times().any(|due| due > now)
+    }
+
+    /// Maximum number of batches of a group that may be leased at once.
+    pub(in crate::queue) fn concurrency(&self, group: &Group) -> u64 {
+        match group.ext().settings.as_ref().map_or(0, |s| s.concurrency) {
+            0 if group.is_hidden() => u64::MAX,
+            0 => self.settings.group_concurrency,
+            own => own,
+        }
+    }
+
+    /// Whether a failed message of a group holds up the others. It never does where they
+    /// have no group of their own.
+    pub(in crate::queue) fn on_retry(&self, group: &Group) -> OnRetry {
+        match self.settings.on_retry {
+            OnRetry::Block if !group.is_hidden() => OnRetry::Block,
+            _ => OnRetry::Skip,
+        }
+    }
+
+    /// Whether a group can give a message at `now`.
+    pub(in crate::queue) fn can_group_give(&self, ix: GroupIx, now: Millis) -> bool {
+        let head = self.head_of(ix, now);
+        head.is_some_and(|head| self.limits_let(head.seq(), ix, now))
+    }
+
+    /// The message that a group would give at `now`, regardless of limits with names.
+    pub(in crate::queue) fn head_of(&self, ix: GroupIx, now: Millis) -> Option<OrderKey> {
+        self.group_head(self.groups.get(ix)?, now)
+    }
+}
