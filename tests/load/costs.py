@@ -22,8 +22,9 @@ from tests.load.server import TimedServer
 FAR = 86_400_000
 TIMES = 7
 GROWN = 8
-# In a command this stands for the dump of the queue.
-DUMP = object()
+# In a command these stand for the dump of the queue, for the receipt of a message that was just fetched, and for a number
+# that differs in each call.
+DUMP, RECEIPT, ROUND = object(), object(), object()
 # What does not depend on the size: to read a command and to reply.
 FLOOR_US = 40
 
@@ -93,6 +94,7 @@ WAITING = "messages that wait for a limit, a batch, children or a signal"
 FIND = "patterns of DQ.FIND"
 CRON = "cron rules"
 LOAD = "RESTORE, restart, full synchronisation"
+SLICES = "messages of DQ.PURGE and DQ.REDRIVE"
 DUE = "due events"
 
 COSTS = [
@@ -105,6 +107,14 @@ COSTS = [
     Cost(MANY, "MFETCH, keys", lambda n: ["DQ.MFETCH", n, *(f"q{i}" for i in range(n))], 60),
     Cost(MANY, "ACK, stale receipts", lambda n: ["DQ.ACK", "q", *range(1, n + 1)], 250, 1, one(SENT)),
     Cost(MANY, "CANCEL, ids", lambda n: ["DQ.CANCEL", "q", *(f"i{i}" for i in range(n))], 250, 1, one(SENT)),
+    Cost(
+        MANY,
+        "ACKSEND, messages that follow",
+        lambda n: ["DQ.ACKSEND", "q", RECEIPT, *["NEXT", "r", "x"] * n],
+        15,
+        1,
+        lambda n: many(TIMES),
+    ),
     Cost(MANY, "LIST", lambda n: ["DQ.LIST", "q", "ready", "COUNT", n], 250, 1, many),
     Cost(JSON, "bytes", pushed(lambda n: json.dumps({"x": a(n), "a": 1}), lambda n: ["a"]), 16_000),
     Cost(JSON, "depth", pushed(lambda n: '{"x":' + "[" * n + "]" * n + ',"a":1}', lambda n: ["a"]), 15),
@@ -225,6 +235,33 @@ COSTS = [
         ],
     ),
     Cost(
+        SLICES,
+        "PURGE of a group",
+        one("DQ.PURGE", "q", "GROUP", ROUND),
+        500,
+        1,
+        lambda n: [command for i in range(TIMES) for command in many(n, "GROUP", i)],
+    ),
+    Cost(
+        SLICES,
+        "REDRIVE",
+        lambda n: ["DQ.REDRIVE", "q", "ALL", "COUNT", n],
+        500,
+        1,
+        lambda n: [["DQ.CREATE", "q", "CLOCK", "MANUAL"], *many(TIMES * n, "TTL", 1), ["DQ.TICK", "q", "ADVANCE", FAR]],
+    ),
+    Cost(
+        DUE,
+        "TICK, dead letters",
+        one("DQ.TICK", "q", "ADVANCE", 1000),
+        500,
+        1,
+        lambda n: [
+            ["DQ.CREATE", "q", "CLOCK", "MANUAL", "DEADTO", "dead"],
+            *(m for i in range(TIMES) for m in many(n, "TTL", 500 + 1000 * i)),
+        ],
+    ),
+    Cost(
         DUE,
         "TICK",
         one("DQ.TICK", "q", "ADVANCE", 1000),
@@ -259,11 +296,10 @@ def least(server, wire, cost, n) -> int:
         replies = [wire.recv() for _ in some]
         wrong = [reply for reply in replies if isinstance(reply, Error)]
         assert not wrong, (cost.title, wrong[0])
-    command = cost.command(n)
-    if DUMP in command:
-        command = [wire.ok("DUMP", "q") if word is DUMP else word for word in command]
     taken = []
-    for _ in range(TIMES):
+    for i in range(TIMES):
+        stands_for = {ROUND: lambda i=i: i, RECEIPT: lambda: wire.ok("DQ.FETCH", "q")[0][1], DUMP: lambda: wire.ok("DUMP", "q")}
+        command = [stands_for[word]() if word in stands_for else word for word in cost.command(n)]
         cpu = cpu_us(server)
         wire.ok(*command)
         taken.append(cpu_us(server) - cpu)
