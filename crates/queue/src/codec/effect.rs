@@ -8,8 +8,9 @@
 
 use std::borrow::Cow;
 
+use super::bounds::{EFFECTS, EXACT};
 use super::wire::{put_bytes, put_number, put_signed, Reader, MOST_RESERVED};
-use crate::effect::{Outcome, Repeat, MOST_EFFECTS};
+use crate::effect::{Outcome, Repeat};
 use crate::limits::{ensure, Invalid};
 
 const FORM: u8 = 7 << 5;
@@ -43,10 +44,10 @@ pub fn decode(bytes: &[u8]) -> Result<Option<Repeat<'_>>, Invalid> {
         tag & !FORM <= IS_NEW,
         "it was written by a newer version of the module",
     )?;
-    let count = reader.number()?;
+    let count = reader.number(&EXACT)?;
     let mut words = Vec::with_capacity(count.min(MOST_RESERVED as u64) as usize);
     for _ in 0..count {
-        let len = reader.number()?;
+        let len = reader.number(&EXACT)?;
         words.push(Cow::Borrowed(reader.take(len)?));
     }
     reader.end()?;
@@ -90,17 +91,13 @@ pub fn encode_outcomes(outcomes: &[Option<Outcome>]) -> Vec<u8> {
 /// unknown kind.
 pub fn decode_outcomes(bytes: &[u8]) -> Result<Vec<Option<Outcome>>, Invalid> {
     let mut reader = Reader::new(bytes);
-    let count = reader.number()?;
-    ensure(
-        count <= MOST_EFFECTS as u64,
-        "too many effects were applied",
-    )?;
+    let count = reader.number(&EFFECTS)?;
     let mut outcomes = Vec::new();
     for _ in 0..count {
         outcomes.push(match reader.byte()? {
             NOTHING => None,
             DONE => Some(Outcome::Done),
-            INTEGER => Some(Outcome::Integer(reader.signed()?)),
+            INTEGER => Some(Outcome::Integer(reader.any_signed()?)),
             TEXT => Some(Outcome::Text(reader.bytes()?.into())),
             SCORE => Some(Outcome::Score(reader.bytes()?.into())),
             _ => return Err(Invalid("an effect has an unknown kind of reply")),

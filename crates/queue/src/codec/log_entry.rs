@@ -17,10 +17,11 @@
 use crate::seeded::{seeded, Bug};
 use std::borrow::Cow;
 
+use super::bounds::{self, POSITIVE};
 use super::operation;
 use super::options::{clock, put_clock, put_settings, settings};
 use super::wire::{put_fixed, put_flag, put_number, Reader};
-use crate::limits::{ensure, exact, Invalid, MAX_STEPS};
+use crate::limits::{ensure, Invalid, MAX_STEPS};
 use crate::op::Before;
 use crate::settings::{Clock, Settings};
 use crate::{Done, Moment, Op, Queue, Receipt};
@@ -148,7 +149,8 @@ impl<'o, 'a> LogEntry<'o, 'a> {
             _ => Before::default(),
         };
         if flags & 1 != 0 {
-            before.steps = reader.number()?;
+            // The replay says how many are too many.
+            before.steps = reader.number(&bounds::CUT)?;
         }
         let created = match flags & 2 {
             0 => None,
@@ -311,11 +313,7 @@ fn more(reader: &mut Reader) -> Result<Before, Invalid> {
     )?;
     let mut number = |bit: u8| match bits & bit {
         0 => Ok(0),
-        _ => {
-            let number = reader.number()?;
-            ensure(number > 0, "a part of a log entry must not be 0")?;
-            exact(number).map(|()| number)
-        }
+        _ => reader.number(&POSITIVE),
     };
     Ok(Before {
         cut: number(CUT)?,

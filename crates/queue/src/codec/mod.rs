@@ -8,6 +8,7 @@
 //! Input may come from anyone: everything is checked while it is read, and
 //! memory is allocated for what is there, never for what a length claims.
 
+pub mod bounds;
 pub mod effect;
 pub mod log_entry;
 pub mod verbatim;

@@ -5,11 +5,35 @@
 //! the difference. A reader never panics and never trusts a length: it only
 //! returns bytes that are there.
 
+use super::bounds::{self, Bound};
 use crate::limits::Invalid;
 
 /// The greatest number of elements for which memory is reserved before any of them has
 /// been read, even if the input announces more.
 pub const MOST_RESERVED: usize = 1024;
+
+/// How a number is written. Only the tests that forge numbers look at it.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(test), allow(dead_code))]
+pub enum Coded {
+    /// By [`put_number`].
+    Plainly,
+    /// By [`put_signed`].
+    Signed,
+    /// By [`put_delta`] from this base.
+    From(u64),
+}
+
+/// A number that was read: where in memory, by which bound, and how it is written.
+#[cfg(test)]
+pub type NumberRead = (usize, &'static Bound, Coded);
+
+#[cfg(test)]
+thread_local! {
+    /// The numbers that readers of this thread have read. `None` while no test asks.
+    pub static READ: std::cell::RefCell<Option<Vec<NumberRead>>> =
+        const { std::cell::RefCell::new(None) };
+}
 
 /// Writes a number in 1 byte below 128, and in at most 10 bytes.
 #[inline]
@@ -95,6 +119,18 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
+    /// Tells the tests which number is read next.
+    #[inline]
+    fn note(&self, bound: &'static Bound, coded: Coded) {
+        #[cfg(test)]
+        READ.with_borrow_mut(|read| {
+            let at = self.rest.as_ptr() as usize;
+            read.iter_mut()
+                .for_each(|read| read.push((at, bound, coded)));
+        });
+        let _ = (bound, coded);
+    }
+
     /// Whether all bytes have been read.
     pub fn is_at_end(&self) -> bool {
         self.rest.is_empty()
@@ -133,9 +169,30 @@ impl<'a> Reader<'a> {
 
     /// Reads a number.
     ///
+    /// Errors: it is out of bounds.
+    #[inline]
+    pub fn number(&mut self, bound: &'static Bound) -> Result<u64, Invalid> {
+        self.note(bound, Coded::Plainly);
+        bound.check(self.any()?)
+    }
+
+    /// Reads the number of elements that follow.
+    ///
+    /// Errors: there are fewer bytes left, and an element has at least one.
+    pub fn list(&mut self) -> Result<usize, Invalid> {
+        self.note(&bounds::CUT, Coded::Plainly);
+        let count = usize::try_from(self.any()?).map_err(|_| CUT_OFF)?;
+        match count <= self.rest.len() {
+            true => Ok(count),
+            false => Err(CUT_OFF),
+        }
+    }
+
+    /// Reads a length.
+    ///
     /// Errors: it has more than 64 bits.
     #[inline]
-    pub fn number(&mut self) -> Result<u64, Invalid> {
+    pub fn any(&mut self) -> Result<u64, Invalid> {
         let mut n = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -152,22 +209,38 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a number that may be negative.
-    #[inline]
+    ///
+    /// Errors: its amount is more than 2^53-1.
     pub fn signed(&mut self) -> Result<i64, Invalid> {
-        let n = self.number()?;
+        self.note(&bounds::EXACT, Coded::Signed);
+        let n = self.any_signed()?;
+        bounds::EXACT.check(n.unsigned_abs()).map(|_| n)
+    }
+
+    /// Reads any number of 64 bits with a sign.
+    ///
+    /// Errors: it has more than 64 bits.
+    #[inline]
+    pub fn any_signed(&mut self) -> Result<i64, Invalid> {
+        let n = self.any()?;
         Ok((n >> 1) as i64 ^ -((n & 1) as i64))
     }
 
     /// Reads a number that was written as its difference from `base`.
+    ///
+    /// Errors: it is out of bounds.
     #[inline]
-    pub fn delta(&mut self, base: u64) -> Result<u64, Invalid> {
-        Ok(base.wrapping_add(self.signed()? as u64))
+    pub fn delta(&mut self, base: u64, bound: &'static Bound) -> Result<u64, Invalid> {
+        self.note(bound, Coded::From(base));
+        bound.check(base.wrapping_add(self.any_signed()? as u64))
     }
 
     /// Reads a number that may be missing.
-    pub fn optional(&mut self) -> Result<Option<u64>, Invalid> {
+    ///
+    /// Errors: it is out of bounds.
+    pub fn optional(&mut self, bound: &'static Bound) -> Result<Option<u64>, Invalid> {
         match self.flag()? {
-            true => self.number().map(Some),
+            true => self.number(bound).map(Some),
             false => Ok(None),
         }
     }
@@ -186,7 +259,7 @@ impl<'a> Reader<'a> {
     /// Reads a length and that many bytes.
     #[inline]
     pub fn bytes(&mut self) -> Result<&'a [u8], Invalid> {
-        let len = self.number()?;
+        let len = self.any()?;
         self.take(len)
     }
 
@@ -221,18 +294,18 @@ mod tests {
             put_fixed(&mut out, n);
             put_optional(&mut out, Some(n));
             let mut reader = Reader::new(&out);
-            prop_assert_eq!(reader.number(), Ok(n));
-            prop_assert_eq!(reader.signed(), Ok(n as i64));
-            prop_assert_eq!(reader.delta(base), Ok(n));
+            prop_assert_eq!(reader.any(), Ok(n));
+            prop_assert_eq!(reader.any_signed(), Ok(n as i64));
+            prop_assert_eq!(reader.delta(base, &bounds::CUT), Ok(n));
             prop_assert_eq!(reader.fixed(), Ok(n));
-            prop_assert_eq!(reader.optional(), Ok(Some(n)));
+            prop_assert_eq!(reader.optional(&bounds::CUT), Ok(Some(n)));
             prop_assert_eq!(reader.end(), Ok(()));
         }
 
         #[test]
         fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..24)) {
             let reader = Reader::new(&bytes);
-            let _ = reader.clone().number();
+            let _ = reader.clone().any();
             let _ = reader.clone().bytes();
             let _ = reader.clone().optional_bytes();
             let _ = reader.clone().fixed();
@@ -242,11 +315,11 @@ mod tests {
     #[test]
     fn numbers_lengths_and_flags_out_of_range_are_refused() {
         let too_long = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02];
-        assert!(Reader::new(&too_long).number().is_err());
+        assert!(Reader::new(&too_long).any().is_err());
         let largest = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01];
-        assert_eq!(Reader::new(&largest).number(), Ok(u64::MAX));
+        assert_eq!(Reader::new(&largest).any(), Ok(u64::MAX));
         assert!(Reader::new(&largest).bytes().is_err());
-        assert!(Reader::new(&[0x80]).number().is_err());
+        assert!(Reader::new(&[0x80]).any().is_err());
         assert!(Reader::new(&[2]).flag().is_err());
     }
 }

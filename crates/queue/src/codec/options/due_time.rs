@@ -1,9 +1,9 @@
 //! Encodes due times.
 
+use crate::codec::bounds::EXACT;
 use crate::codec::wire::{put_number, Reader};
-use crate::limits::{exact, Invalid};
+use crate::limits::Invalid;
 use crate::message::due_time::DueTime;
-use crate::Millis;
 
 /// Writes when a message becomes due.
 pub fn put_due(out: &mut Vec<u8>, due: DueTime) {
@@ -20,7 +20,7 @@ pub fn put_due(out: &mut Vec<u8>, due: DueTime) {
 ///
 /// Errors: an unknown kind, or a time beyond 2^53-1.
 pub fn due(reader: &mut Reader) -> Result<DueTime, Invalid> {
-    Ok(match (reader.byte()?, number(reader)?) {
+    Ok(match (reader.byte()?, reader.number(&EXACT)?) {
         (0, 0) => DueTime::Now,
         (1, ms) => DueTime::After(ms),
         (2, ms) => DueTime::At(ms),
@@ -30,9 +30,4 @@ pub fn due(reader: &mut Reader) -> Result<DueTime, Invalid> {
             ))
         }
     })
-}
-
-fn number(reader: &mut Reader) -> Result<Millis, Invalid> {
-    let ms = reader.number()?;
-    exact(ms).map(|()| ms)
 }

@@ -1,9 +1,10 @@
 //! Encodes the rule of a limit with a name.
 
 use super::{put_rate, rate};
+use crate::codec::bounds::{EXACT, WINDOWS};
 use crate::codec::wire::{put_number, Reader};
-use crate::limits::{ensure, Invalid};
-use crate::named_limits::{LimitRule, MAX_WINDOWS};
+use crate::limits::Invalid;
+use crate::named_limits::LimitRule;
 
 /// Writes a rule, but not whether it counts costs.
 pub fn put_limit_rule(out: &mut Vec<u8>, rule: &LimitRule) {
@@ -18,12 +19,8 @@ pub fn put_limit_rule(out: &mut Vec<u8>, rule: &LimitRule) {
 ///
 /// Errors: there are too many windows, or one is out of range.
 pub fn limit_rule(reader: &mut Reader, weighted: bool) -> Result<LimitRule, Invalid> {
-    let concurrency = reader.number()?;
-    let count = reader.number()?;
-    ensure(
-        count <= MAX_WINDOWS as u64,
-        "a limit must have at most 4 windows",
-    )?;
+    let concurrency = reader.number(&EXACT)?;
+    let count = reader.number(&WINDOWS)?;
     let rates = (0..count).map(|_| rate(reader)?.ok_or(Invalid("a window allows nothing")));
     Ok(LimitRule {
         concurrency,

@@ -1,5 +1,6 @@
 //! Encodes the options of a message.
 
+use crate::codec::bounds::{self, EXACT, PARTS};
 use std::num::NonZeroU64;
 
 use super::{backoff, mask, put_backoff};
@@ -7,7 +8,7 @@ use crate::codec::wire::{put_bytes, put_fixed, put_number, put_signed, Reader, M
 use crate::limits::{self, Invalid};
 use crate::message::after::{After, Batching, Counts, OnFail, Park};
 use crate::message::kin::{Children, Kin, Parent};
-use crate::message::limited::{Limited, MAX_LIMITS};
+use crate::message::limited::Limited;
 use crate::message::score::{Number, Score};
 use crate::message::{Choices, Header, RareChoices};
 
@@ -53,7 +54,7 @@ pub fn put_send_options(out: &mut Vec<u8>, choices: &Choices, of_send: OfSend) {
 ///
 /// Errors: an option is unknown or out of range.
 pub fn send_options(reader: &mut Reader) -> Result<(Choices, OfSend), Invalid> {
-    let present = reader.number()?;
+    let present = reader.number(&PARTS)?;
     let of_send = OfSend {
         if_group: present >> IF_GROUP & 1 == 1,
         rerun: present >> RERUN & 1 == 1,
@@ -160,7 +161,7 @@ fn put_with(out: &mut Vec<u8>, choices: &Choices, more: u64) {
 ///
 /// Errors: an option is unknown or out of range.
 pub fn choices(reader: &mut Reader) -> Result<Choices, Invalid> {
-    let present = reader.number()?;
+    let present = reader.number(&PARTS)?;
     choices_of(reader, present)
 }
 
@@ -175,7 +176,7 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
         choices.score = Some(score(reader)?);
     }
     if has(1) {
-        let lease = NonZeroU64::new(reader.number()?);
+        let lease = NonZeroU64::new(reader.number(&EXACT)?);
         choices.lease = Some(lease.ok_or(Invalid("the LEASE of a message must be at least 1 ms"))?);
     }
     if has(2) {
@@ -185,14 +186,14 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
         choices.backoff = Some(backoff(reader)?);
     }
     if has(4) {
-        choices.ttl = Some(reader.number()?);
+        choices.ttl = Some(reader.number(&EXACT)?);
     }
     if has(5) {
         choices.label = Some(reader.bytes()?.into());
     }
     if has(6) {
-        let count = reader.number()?;
-        let mut headers: Vec<Header> = Vec::with_capacity(count.min(MOST_RESERVED as u64) as usize);
+        let count = reader.list()?;
+        let mut headers: Vec<Header> = Vec::with_capacity(count.min(MOST_RESERVED));
         for _ in 0..count {
             headers.push((reader.bytes()?.into(), reader.bytes()?.into()));
         }
@@ -200,9 +201,9 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
     }
     if present >> RARE != 0 {
         let mut rare = RareChoices {
-            retain: has(7).then(|| reader.number()).transpose()?,
-            expire_at: has(8).then(|| reader.number()).transpose()?,
-            max_wait: has(9).then(|| reader.number()).transpose()?,
+            retain: has(7).then(|| reader.number(&EXACT)).transpose()?,
+            expire_at: has(8).then(|| reader.number(&EXACT)).transpose()?,
+            max_wait: has(9).then(|| reader.number(&EXACT)).transpose()?,
             batching: None,
             max_timeouts: None,
             errors: None,
@@ -218,18 +219,18 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
             }));
         }
         if has(MAX_TIMEOUTS) {
-            rare.max_timeouts = Some(reader.number()?);
+            rare.max_timeouts = Some(reader.number(&EXACT)?);
         }
         if has(ERRORS) {
             rare.errors = Some(reader.byte()?);
         }
         if has(PARK) {
-            let ms = NonZeroU64::new(reader.number()?);
+            let ms = NonZeroU64::new(reader.number(&EXACT)?);
             rare.batching.get_or_insert_default().park = Some(Park { ms });
         }
         if has(PARENT) || has(CHILDREN) {
             let parent = has(PARENT).then(|| parent(reader)).transpose()?;
-            let total = has(CHILDREN).then(|| reader.number()).transpose()?;
+            let total = has(CHILDREN).then(|| reader.number(&EXACT)).transpose()?;
             let children = total.map(|total| Box::new(Children::new(total)));
             rare.kin = Some(Box::new(Kin { parent, children }));
         }
@@ -243,15 +244,11 @@ fn choices_of(reader: &mut Reader, present: u64) -> Result<Choices, Invalid> {
 }
 
 fn limited(reader: &mut Reader) -> Result<Limited, Invalid> {
-    let count = reader.number()?;
-    limits::ensure(
-        count <= MAX_LIMITS as u64,
-        "LIMITS must name at most 8 limits",
-    )?;
+    let count = reader.number(&bounds::LIMITS)?;
     let names = (0..count).map(|_| Ok(reader.bytes()?.into()));
     Ok(Limited {
         names: names.collect::<Result<_, Invalid>>()?,
-        cost: reader.number()?,
+        cost: reader.number(&EXACT)?,
     })
 }
 

@@ -8,6 +8,7 @@ mod queue;
 mod schedule;
 
 use super::wire::{put_number, Reader};
+use crate::codec::bounds::EXACT;
 use crate::limits::Invalid;
 use crate::settings::Backoff;
 
@@ -36,7 +37,7 @@ fn put_backoff(out: &mut Vec<u8>, backoff: Backoff) {
 }
 
 fn backoff(reader: &mut Reader) -> Result<Backoff, Invalid> {
-    Ok(match (reader.byte()?, reader.number()?) {
+    Ok(match (reader.byte()?, reader.number(&EXACT)?) {
         (0, ms) => Backoff::Fixed(ms),
         (1, ms) => Backoff::Linear(ms),
         (2, ms) => Backoff::Exp(ms),

@@ -2,6 +2,7 @@
 //! them: rate limits and clocks.
 
 use super::{backoff, mask, put_backoff};
+use crate::codec::bounds::{EXACT, PARTS};
 use crate::codec::wire::{put_bytes, put_flag, put_number, put_signed, Reader};
 use crate::dead_letters::{bit, DeadTo};
 use crate::limits::{self, Invalid};
@@ -161,13 +162,13 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
 ///
 /// Errors: an option is unknown or out of range.
 pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
-    let present = reader.number()?;
+    let present = reader.number(&PARTS)?;
     limits::ensure(present >> OPTIONS == 0, "a queue has an unknown option")?;
     let has = |bit: u32| present >> bit & 1 == 1;
     let mut bit = 0;
     let mut number = || {
         bit += 1;
-        has(bit - 1).then(|| reader.number()).transpose()
+        has(bit - 1).then(|| reader.number(&EXACT)).transpose()
     };
     let mut changes = Changes {
         lease: number()?,
@@ -215,7 +216,7 @@ pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
         changes.closed = Some(reader.flag()?);
     }
     if has(MAX_TIMEOUTS) {
-        changes.max_timeouts = Some(reader.number()?);
+        changes.max_timeouts = Some(reader.number(&EXACT)?);
     }
     if has(ERRORS) {
         changes.errors = Some(reader.byte()?);
@@ -228,7 +229,7 @@ pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
         changes.events = Some((!key.is_empty()).then(|| key.into()));
     }
     if has(EVENTS_LEN) {
-        changes.events_len = Some(reader.number()?);
+        changes.events_len = Some(reader.number(&EXACT)?);
     }
     if has(FAIR) {
         let fair = Fair::ALL.get(usize::from(reader.byte()?)).copied();
@@ -251,9 +252,9 @@ pub fn put_clock(out: &mut Vec<u8>, clock: Clock) {
 
 /// Reads which clock a queue follows.
 pub fn clock(reader: &mut Reader) -> Result<Clock, Invalid> {
-    match reader.optional()? {
+    match reader.optional(&EXACT)? {
         None => Ok(Clock::Server),
-        Some(now) => limits::exact(now).map(|()| Clock::Manual(now)),
+        Some(now) => Ok(Clock::Manual(now)),
     }
 }
 
@@ -267,13 +268,13 @@ pub fn put_rate(out: &mut Vec<u8>, rate: Option<Rate>) {
 
 /// Reads a rate limit; `None` for 0.
 pub fn rate(reader: &mut Reader) -> Result<Option<Rate>, Invalid> {
-    let count = reader.number()?;
+    let count = reader.number(&EXACT)?;
     if count == 0 {
         return Ok(None);
     }
     let rate = Rate {
         count,
-        per: reader.number()?,
+        per: reader.number(&EXACT)?,
     };
     limits::rate(rate)?;
     Ok(Some(rate))
@@ -290,15 +291,15 @@ fn put_breaker(out: &mut Vec<u8>, breaker: Option<Breaker>) {
 
 /// Reads a breaker; `None` for 0.
 fn breaker(reader: &mut Reader) -> Result<Option<Breaker>, Invalid> {
-    let failures = reader.number()?;
+    let failures = reader.number(&EXACT)?;
     if failures == 0 {
         return Ok(None);
     }
     Ok(Some(Breaker {
         failures,
-        per: reader.number()?,
-        open: reader.number()?,
-        max: reader.number()?,
+        per: reader.number(&EXACT)?,
+        open: reader.number(&EXACT)?,
+        max: reader.number(&EXACT)?,
     }))
 }
 

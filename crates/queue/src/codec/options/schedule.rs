@@ -1,6 +1,7 @@
 //! Encodes the rule of a schedule.
 
 use super::mask;
+use crate::codec::bounds::{EXACT, PARTS, POSITIVE, TIME};
 use crate::codec::wire::{put_bytes, put_number, put_optional_bytes, Reader};
 use crate::limits::{self, ensure, Invalid};
 use crate::schedule::recurrence::Recurrence;
@@ -78,11 +79,11 @@ fn put_extras(out: &mut Vec<u8>, extras: &Extras) {
 
 /// Reads the output of [`put_extras`].
 fn extras(reader: &mut Reader) -> Result<Extras, Invalid> {
-    let mask = reader.number()?;
+    let mask = reader.number(&PARTS)?;
     ensure((1..32).contains(&mask), "an unknown part of a schedule")?;
     let mut part = |bit: u64| match mask & 1 << bit {
         0 => Ok(None),
-        _ => reader.number().map(Some),
+        _ => reader.number(&TIME).map(Some),
     };
     let (until, times, jitter) = (part(0)?, part(1)?, part(2)?);
     let (paused, skipped) = (part(3)?, part(4)?);
@@ -120,9 +121,7 @@ pub fn rule(reader: &mut Reader) -> Result<(Recurrence, Manner), Invalid> {
     };
     let rule = match reader.byte()? {
         kind @ (0 | 1) => {
-            let (period, start) = (reader.number()?, reader.number()?);
-            limits::positive(period)?;
-            limits::exact(start)?;
+            let (period, start) = (reader.number(&POSITIVE)?, reader.number(&EXACT)?);
             Recurrence::Every {
                 period,
                 start,

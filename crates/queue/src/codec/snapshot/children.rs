@@ -1,10 +1,11 @@
 //! Encodes the counts that a message has of its children, and the reports to parents.
 
 use super::tag;
+use crate::codec::bounds::{EXACT, QUEUES};
 use crate::codec::wire::{put_bytes, put_flag, put_number, put_signed, Reader};
 use crate::limits::{self, ensure, Invalid};
 use crate::message::extension::Extension;
-use crate::message::kin::{ChildCounts, Children, Delta, News, Wait, MOST_QUEUES};
+use crate::message::kin::{ChildCounts, Children, Delta, News, Wait};
 
 /// Writes the counts of a message. The number of children that have to end is among its options.
 pub fn put_children(out: &mut Vec<u8>, children: &Children) {
@@ -33,15 +34,10 @@ pub fn children(reader: &mut Reader, ext: &mut Extension) -> Result<(), Invalid>
     children.dies = reader.flag()?;
     let mut counts = [0; 5];
     for n in &mut counts {
-        *n = reader.number()?;
-        limits::exact(*n)?;
+        *n = reader.number(&EXACT)?;
     }
     children.counts = ChildCounts::of(counts);
-    let queues = reader.number()?;
-    ensure(
-        queues <= MOST_QUEUES as u64,
-        "a parent remembers too many queues",
-    )?;
+    let queues = reader.number(&QUEUES)?;
     for _ in 0..queues {
         let name = reader.bytes()?;
         ensure(
@@ -72,7 +68,6 @@ pub fn report(reader: &mut Reader) -> Result<News, Invalid> {
     let mut counts = [0; 5];
     for n in &mut counts {
         *n = reader.signed()?;
-        limits::exact(n.unsigned_abs())?;
     }
     reader.end()?;
     let delta = Delta::of(counts, dies);

@@ -1,9 +1,10 @@
 //! The outcome of dead messages that were to go to another queue, in a snapshot.
 
 use super::tag;
+use crate::codec::bounds::{CUT, EXACT};
 use crate::codec::wire::{put_bytes, put_number, put_optional_bytes, Reader};
 use crate::dead_letters::{DeadLetters, Stays, Trace};
-use crate::limits::{ensure, exact, name, Invalid};
+use crate::limits::{ensure, name, Invalid};
 use crate::message::state::Reason;
 use crate::sums::Count;
 
@@ -34,14 +35,13 @@ pub fn put_dead_letters(out: &mut Vec<u8>, letters: &DeadLetters) {
 /// Reads the output of [`put_dead_letters`] behind the tag.
 pub fn dead_letters(reader: &mut Reader) -> Result<DeadLetters, Invalid> {
     let mut letters = DeadLetters {
-        moved: Count::of(reader.number()?),
+        moved: Count::of(reader.number(&CUT)?),
         ..DeadLetters::default()
     };
     let stays = reader.byte()?;
     if stays != 0 {
         let why = Stays::from_u8(stays).ok_or(Invalid("an unknown reason why a message stays"))?;
-        let at = reader.number()?;
-        exact(at)?;
+        let at = reader.number(&EXACT)?;
         letters.stays = Some((why, at));
     }
     while !reader.is_at_end() {
@@ -51,8 +51,7 @@ pub fn dead_letters(reader: &mut Reader) -> Result<DeadLetters, Invalid> {
         )?;
         let reason =
             Reason::from_u8(reader.byte()?).ok_or(Invalid("an unknown reason of death"))?;
-        let at = reader.number()?;
-        exact(at)?;
+        let at = reader.number(&EXACT)?;
         let id = reader.bytes()?;
         name(id)?;
         let to = reader.bytes()?.into();

@@ -1,6 +1,7 @@
 //! The ties that a queue has lost, in a snapshot.
 
 use super::tag;
+use crate::codec::bounds::EXACT;
 use crate::codec::wire::{put_delta, put_number, Reader};
 use crate::detached::Detached;
 use crate::limits::{ensure, Invalid};
@@ -36,8 +37,8 @@ pub fn detached(reader: &mut Reader) -> Result<Detached, Invalid> {
         ..Detached::default()
     };
     let mut last = 0;
-    for _ in 0..reader.number()? {
-        let seq = reader.delta(last)?;
+    for _ in 0..reader.list()? {
+        let seq = reader.delta(last, &EXACT)?;
         ensure(
             seq > last,
             "messages that were cut from their parents must be in order",

@@ -1,21 +1,21 @@
-//! Any number in a snapshot or a log entry may be forged: it is refused, or the queue can go on
-//! until the end of time in bounded steps, and can be saved and loaded again.
+//! Any number in a snapshot or a log entry may be forged, alone or with another one: beyond its
+//! bound it is refused, and within it the queue can go on until the end of time in bounded steps,
+//! and can be saved and loaded again.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
+use crate::codec::bounds::Bound;
 use crate::codec::log_entry::{Chunk, Creation, LogEntry};
 use crate::codec::restore::Restoring;
-use crate::codec::wire::{put_number, Reader};
+use crate::codec::snapshot::read::Decoder;
+use crate::codec::wire::{put_delta, put_number, put_signed, Coded, Reader, READ};
 use crate::limits::MAX_STEPS;
 use crate::op::Fetch;
 use crate::queue::MAX_LEAD;
 use crate::settings::{Clock, Settings};
 use crate::{Moment, Op, Queue, MAX_EXACT};
-
-/// The numbers that are put in the place of each other one: the bound of most, and what is beyond
-/// it. A difference is written as twice its amount.
-const FORGED: [u64; 5] = [MAX_EXACT, MAX_EXACT + 1, 2 * MAX_EXACT, 1 << 63, u64::MAX];
 
 /// A moment at which the queues of the seeds are used: in the year 2033.
 const LATER: u64 = 2_000_000_000_000_000;
@@ -32,28 +32,100 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// The bytes with a number in place of the one that begins at `at`, and in place of the next one,
-/// too, if `both`. `None` if no number begins there.
-fn forged(bytes: &[u8], at: usize, n: u64, both: bool) -> Option<Vec<u8>> {
-    let mut reader = Reader::new(&bytes[at..]);
-    let mut out = bytes[..at].to_vec();
-    for _ in 0..1 + usize::from(both) {
-        reader.number().ok()?;
-        put_number(&mut out, n);
-    }
-    out.extend_from_slice(reader.rest());
-    Some(out)
+/// A number that a reader has read.
+#[derive(Clone, Copy)]
+struct Read {
+    /// Where it begins.
+    at: usize,
+    /// How many bytes it takes.
+    len: usize,
+    bound: &'static Bound,
+    coded: Coded,
 }
 
-/// All forms of bytes that differ from them in one number, or in two in a row that are the greatest.
-fn all_forged(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
-    let places = (0..bytes.len()).flat_map(|at| FORGED.map(|n| (at, n)));
-    places.flat_map(|(at, n)| {
-        let both = (n == u64::MAX).then(|| forged(bytes, at, n, true));
-        [forged(bytes, at, n, false), both.flatten()]
-            .into_iter()
-            .flatten()
-    })
+/// The numbers that are read of these bytes, in their order.
+fn numbers(bytes: &[u8], read: impl FnOnce()) -> Vec<Read> {
+    READ.set(Some(Vec::new()));
+    read();
+    let all = READ.take().unwrap();
+    let begin = bytes.as_ptr() as usize;
+    let within = all.into_iter().filter_map(|(at, bound, coded)| {
+        let at = at.checked_sub(begin).filter(|at| *at < bytes.len())?;
+        let mut reader = Reader::new(&bytes[at..]);
+        reader.any().ok()?;
+        let len = bytes.len() - at - reader.rest().len();
+        Some(Read {
+            at,
+            len,
+            bound,
+            coded,
+        })
+    });
+    let mut within: Vec<Read> = within.collect();
+    within.sort_by_key(|read| read.at);
+    within.dedup_by_key(|read| read.at);
+    within
+}
+
+impl Read {
+    /// What is put in its place: its bounds, what is just beyond them, and what goes round.
+    fn forged(&self) -> Vec<u64> {
+        let Bound { least, most, .. } = *self.bound;
+        let mut all = vec![least, most, 1 << 63, u64::MAX, MAX_EXACT];
+        all.extend(least.checked_sub(1));
+        all.extend(most.checked_add(1));
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Writes a number as this one is written.
+    fn put(&self, out: &mut Vec<u8>, n: u64) {
+        match self.coded {
+            Coded::Plainly => put_number(out, n),
+            Coded::Signed => put_signed(out, n as i64),
+            Coded::From(base) => put_delta(out, n, base),
+        }
+    }
+
+    /// Whether a reader must refuse this number.
+    fn refuses(&self, n: u64) -> bool {
+        match self.coded {
+            Coded::Signed => (n as i64).unsigned_abs() > self.bound.most,
+            _ => self.bound.check(n).is_err(),
+        }
+    }
+}
+
+/// The bytes with numbers in place of those that were read, in their order, and whether a reader
+/// must refuse them.
+fn with(bytes: &[u8], forged: &[(Read, u64)]) -> (Vec<u8>, bool) {
+    let (mut out, mut rest) = (Vec::new(), 0);
+    for (read, n) in forged {
+        out.extend_from_slice(&bytes[rest..read.at]);
+        read.put(&mut out, *n);
+        rest = read.at + read.len;
+    }
+    out.extend_from_slice(&bytes[rest..]);
+    (out, forged.iter().any(|(read, n)| read.refuses(*n)))
+}
+
+/// All forms of bytes that differ from them in one number, or in two neighbours. A pair is left out
+/// if one of it must be refused anyway.
+fn all_forged<'a>(
+    bytes: &'a [u8],
+    numbers: &'a [Read],
+) -> impl Iterator<Item = (Vec<u8>, bool)> + 'a {
+    let each = |read: &Read| {
+        let read = *read;
+        read.forged().into_iter().map(move |n| (read, n))
+    };
+    let alone = numbers.iter().flat_map(each).map(|one| with(bytes, &[one]));
+    let pairs = numbers.windows(2).flat_map(move |pair| {
+        each(&pair[0]).flat_map(move |a| each(&pair[1]).map(move |b| [a, b]))
+    });
+    let pairs = pairs.filter(|pair| pair.iter().all(|(read, n)| !read.refuses(*n)));
+    alone.chain(pairs.map(|pair| with(bytes, &pair)))
 }
 
 fn saved(queue: &Queue) -> Vec<u8> {
@@ -102,12 +174,14 @@ fn check(mut queue: Queue, from: &[u8]) {
     }
 }
 
-/// The frames of a snapshot.
-fn frames(bytes: &[u8]) -> Vec<&[u8]> {
+/// The frames of a snapshot: where each begins and ends.
+fn frames(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut reader = Reader::new(bytes);
     let mut frames = Vec::new();
     while !reader.is_at_end() {
-        frames.push(reader.bytes().unwrap());
+        let len = reader.bytes().unwrap().len();
+        let end = bytes.len() - reader.clone().rest().len();
+        frames.push(end - len..end);
     }
     frames
 }
@@ -116,16 +190,34 @@ fn frames(bytes: &[u8]) -> Vec<&[u8]> {
 fn no_number_of_a_snapshot_makes_a_queue_endless() {
     let mut accepted = 0;
     for seed in seeds("snapshot") {
+        let mut decoder = Decoder::new();
+        let numbers = numbers(&seed, || assert_eq!(decoder.feed(&seed), Ok(true)));
         let frames = frames(&seed);
-        for (number, frame) in frames.iter().enumerate() {
-            for forged in all_forged(frame) {
+        for frame in &frames {
+            let own = numbers.iter().filter(|read| frame.contains(&read.at));
+            let own: Vec<Read> = own
+                .map(|read| Read {
+                    at: read.at - frame.start,
+                    ..*read
+                })
+                .collect();
+            for (forged, is_refused) in all_forged(&seed[frame.clone()], &own) {
                 let mut bytes = Vec::new();
-                for (other, frame) in frames.iter().enumerate() {
-                    let frame = if other == number { &*forged } else { frame };
-                    put_number(&mut bytes, frame.len() as u64);
-                    bytes.extend_from_slice(frame);
+                for other in &frames {
+                    let part = if other == frame {
+                        &*forged
+                    } else {
+                        &seed[other.clone()]
+                    };
+                    put_number(&mut bytes, part.len() as u64);
+                    bytes.extend_from_slice(part);
                 }
-                if let Ok(queue) = loaded(&bytes) {
+                let queue = loaded(&bytes);
+                assert!(
+                    !is_refused || queue.is_err(),
+                    "{forged:02x?} of {frame:?} is taken"
+                );
+                if let Ok(queue) = queue {
                     accepted += 1;
                     check(queue, &bytes);
                 }
@@ -178,9 +270,13 @@ fn no_number_of_a_log_entry_makes_a_queue_endless() {
             rest = later;
         }
         for number in 0..entries.len() {
-            for forged in all_forged(entries[number]) {
+            let entry = entries[number];
+            let numbers = numbers(entry, || drop(LogEntry::decode(entry)));
+            for (forged, is_refused) in all_forged(entry, &numbers) {
+                let refused = LogEntry::decode(&forged).is_err();
+                assert!(!is_refused || refused, "{forged:02x?} is taken");
                 // What is refused leaves the queue as if the entry were missing.
-                if LogEntry::decode(&forged).is_err() && Chunk::of(&forged).is_err() {
+                if refused {
                     continue;
                 }
                 let mut entries = entries.clone();

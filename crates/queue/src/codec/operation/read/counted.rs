@@ -14,8 +14,8 @@ pub fn counted<'a>(reader: &mut Reader<'a>) -> Result<Counted<'a>, Invalid> {
         !from.is_empty(),
         "the key of the queue of children must not be empty",
     )?;
-    let count = reader.number()?;
-    let mut of = Vec::with_capacity(count.min(MOST_RESERVED as u64) as usize);
+    let count = reader.list()?;
+    let mut of = Vec::with_capacity(count.min(MOST_RESERVED));
     for _ in 0..count {
         let id = name(reader.bytes()?)?;
         let flags = reader.byte()?;

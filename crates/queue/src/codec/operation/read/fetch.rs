@@ -1,6 +1,7 @@
 //! Reads a FETCH.
 
 use super::values::{exact, name, positive, receipts, texts};
+use crate::codec::bounds::EXACT;
 use crate::codec::operation::more;
 use crate::codec::wire::Reader;
 use crate::limits::{self, ensure, Invalid};
@@ -57,10 +58,9 @@ pub fn fetch<'a>(
     }
     fetch.no_ack = has(3);
     let receipt = match has(4) {
-        true => reader.delta(time_us)?,
-        false => time_us,
+        true => reader.delta(time_us, &EXACT)?,
+        false => limits::exact(time_us).map(|()| time_us)?,
     };
-    limits::exact(receipt)?;
     if has(5) {
         fetch.count = positive(reader)?;
         fetch.per_group = positive(reader)?;

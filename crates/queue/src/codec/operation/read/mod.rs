@@ -13,6 +13,7 @@ use super::{
     PAUSE, PAUSE_SCHEDULE, PURGE, REDRIVE, REMOVE, RESCHEDULE, RESUME, SCHEDULE, SEND, SIGNAL,
     TAKEN_IDS, TICK, TOUCH, UNSCHEDULE, UPDATE,
 };
+use crate::codec::bounds::CUT;
 use crate::codec::effect;
 use crate::codec::options::{changes, due, limit_rule, rate};
 use crate::codec::wire::Reader;
@@ -111,7 +112,7 @@ pub fn read<'a>(
         },
         REDRIVE => Op::Redrive(match has(0) {
             true => Redrive::Ids(ids(reader)?),
-            false => Redrive::Oldest(reader.number()?),
+            false => Redrive::Oldest(reader.number(&CUT)?),
         }),
         PURGE => Op::Purge {
             state: match has(0) {

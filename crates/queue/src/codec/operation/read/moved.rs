@@ -1,5 +1,6 @@
 //! Reads the outcome of dead messages that were to go to another queue.
 
+use crate::codec::bounds::EXACT;
 use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::dead_letters::{Moved, Stays};
 use crate::limits::{self, Invalid};
@@ -10,11 +11,11 @@ pub fn moved<'a>(reader: &mut Reader<'a>, has_stays: bool) -> Result<Moved<'a>, 
         true => Some(stays(reader)?),
         false => None,
     };
-    let count = reader.number()?;
-    let mut gone = Vec::with_capacity(count.min(MOST_RESERVED as u64) as usize);
+    let count = reader.list()?;
+    let mut gone = Vec::with_capacity(count.min(MOST_RESERVED));
     let mut seq = 0;
     for _ in 0..count {
-        seq = reader.delta(seq)?;
+        seq = reader.delta(seq, &EXACT)?;
         let new_id = reader.optional_bytes()?;
         if let Some(id) = new_id {
             limits::name(id)?;

@@ -1,5 +1,6 @@
 //! Reads the operations that send messages: SEND, ACKSEND and SCHEDULE.
 
+use crate::codec::bounds::EXACT;
 use smallvec::{smallvec, SmallVec};
 
 use super::values::{name, note, positive};
@@ -33,7 +34,7 @@ pub fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid>
         send.rerun = of_send.rerun;
     }
     let mut count = match has(5) {
-        true => reader.number()?,
+        true => reader.number(&EXACT)?,
         false => 1,
     };
     if has(5) && count == 1 {
@@ -42,7 +43,7 @@ pub fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid>
             "a SEND with an id must have no salt, which is for generated ids",
         )?;
         send.new_salt = Some(reader.fixed()?);
-        count = reader.number()?;
+        count = reader.number(&EXACT)?;
         ensure(count > 0, "REPLACE needs an id")?;
     }
     send.replace = count == 0;
@@ -79,9 +80,8 @@ pub fn ack_send<'a>(
 ) -> Result<AckSend<'a>, Invalid> {
     let receipt = match flags & 1 {
         0 => None,
-        _ => Some(reader.delta(time_us)?),
+        _ => Some(reader.delta(time_us, &EXACT)?),
     };
-    limits::exact(receipt.unwrap_or(0))?;
     let result = match flags & 2 {
         0 => None,
         _ => Some(reader.bytes()?.into()),

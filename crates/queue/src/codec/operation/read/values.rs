@@ -1,5 +1,6 @@
 //! Reads the values of which operations consist, and checks their limits.
 
+use crate::codec::bounds::{EXACT, FOUND, POSITIVE};
 use std::borrow::Cow;
 
 use crate::codec::wire::{Reader, MOST_RESERVED};
@@ -24,14 +25,12 @@ pub fn texts<'a>(reader: &mut Reader<'a>, count: usize) -> Result<Vec<Cow<'a, [u
 
 /// Reads a time, a duration, a receipt or a limit: 0 to 2^53-1.
 pub fn exact(reader: &mut Reader) -> Result<u64, Invalid> {
-    let n = reader.number()?;
-    limits::exact(n).map(|()| n)
+    reader.number(&EXACT)
 }
 
 /// Reads a number from 1 to 2^53-1.
 pub fn positive(reader: &mut Reader) -> Result<u64, Invalid> {
-    let n = reader.number()?;
-    limits::positive(n).map(|()| n)
+    reader.number(&POSITIVE)
 }
 
 /// Checks an id or the name of a group or consumer.
@@ -50,12 +49,11 @@ pub fn name_at_end<'a>(
 /// Reads receipts: the first as its difference from the time of the log entry, each
 /// other one from the receipt before it.
 pub fn receipts(reader: &mut Reader, time_us: u64) -> Result<Receipts, Invalid> {
-    let count = reader.number()?;
-    let mut receipts = Receipts::with_capacity(count.min(MOST_RESERVED as u64) as usize);
+    let count = reader.list()?;
+    let mut receipts = Receipts::with_capacity(count.min(MOST_RESERVED));
     let mut base = time_us;
     for _ in 0..count {
-        base = reader.delta(base)?;
-        limits::exact(base)?;
+        base = reader.delta(base, &EXACT)?;
         receipts.push(base);
     }
     Ok(receipts)
@@ -63,16 +61,11 @@ pub fn receipts(reader: &mut Reader, time_us: u64) -> Result<Receipts, Invalid> 
 
 /// Reads the numbers of messages that a search has found, in its order.
 pub fn seqs(reader: &mut Reader) -> Result<Vec<Seq>, Invalid> {
-    let count = reader.number()?;
-    ensure(
-        count <= limits::MAX_COUNT,
-        "a FIND must change at most 10000 messages",
-    )?;
+    let count = reader.number(&FOUND)?;
     let mut seqs = Vec::with_capacity(count.min(MOST_RESERVED as u64) as usize);
     let mut base = 0;
     for _ in 0..count {
-        base = reader.delta(base)?;
-        limits::exact(base)?;
+        base = reader.delta(base, &EXACT)?;
         seqs.push(base);
     }
     Ok(seqs)
@@ -82,8 +75,8 @@ pub fn seqs(reader: &mut Reader) -> Result<Vec<Seq>, Invalid> {
 pub fn runs(reader: &mut Reader) -> Result<Vec<Seq>, Invalid> {
     let mut seqs = Vec::new();
     let mut end: Seq = 0;
-    for _ in 0..reader.number()? {
-        let (distance, more) = (reader.number()?, reader.number()?);
+    for _ in 0..reader.list()? {
+        let (distance, more) = (reader.number(&EXACT)?, reader.number(&EXACT)?);
         ensure(
             distance > 0 && more < limits::MAX_COUNT,
             "the runs of removed messages must be in order, each at most 10000 long",
@@ -102,8 +95,8 @@ pub fn runs(reader: &mut Reader) -> Result<Vec<Seq>, Invalid> {
 
 /// Reads the ids of messages.
 pub fn ids<'a>(reader: &mut Reader<'a>) -> Result<Vec<Cow<'a, [u8]>>, Invalid> {
-    let count = reader.number()?;
-    let mut ids = Vec::with_capacity(count.min(MOST_RESERVED as u64) as usize);
+    let count = reader.list()?;
+    let mut ids = Vec::with_capacity(count.min(MOST_RESERVED));
     for _ in 0..count {
         ids.push(name(reader.bytes()?)?);
     }

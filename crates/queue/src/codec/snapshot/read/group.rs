@@ -1,5 +1,6 @@
 //! Decodes groups, their breakers, and limits with names.
 
+use crate::codec::bounds::{EXACT, TIME, WINDOWS};
 use std::collections::VecDeque;
 
 use super::{pairs, position};
@@ -10,7 +11,6 @@ use crate::collections::rate_window::RateWindow;
 use crate::groups::breaker::{Circuit, Phase};
 use crate::groups::group::GroupSettings;
 use crate::limits::{ensure, Invalid};
-use crate::named_limits::MAX_WINDOWS;
 use crate::queue::rebuild::{GroupPart, LimitPart};
 
 pub fn group(reader: &mut Reader) -> Result<GroupPart, Invalid> {
@@ -20,32 +20,32 @@ pub fn group(reader: &mut Reader) -> Result<GroupPart, Invalid> {
     let mut part = GroupPart::default();
     if has(group_flags::SETTINGS) {
         part.settings = Some(Box::new(GroupSettings {
-            weight: reader.number()?,
-            concurrency: reader.number()?,
+            weight: reader.number(&EXACT)?,
+            concurrency: reader.number(&EXACT)?,
             rate: rate(reader)?,
             window: RateWindow::from_given(pairs(reader)?),
         }));
     }
     if has(group_flags::PAUSE) {
-        part.paused_until = Some(reader.number()?);
+        part.paused_until = Some(reader.number(&TIME)?);
     }
     if has(group_flags::HELD) {
-        for _ in 0..reader.number()? {
+        for _ in 0..reader.list()? {
             part.held_by
-                .push((reader.number()?, reader.bytes()?.into()));
+                .push((reader.number(&EXACT)?, reader.bytes()?.into()));
         }
     }
     if has(group_flags::LINE) {
         part.line = Some(position(reader)?);
     }
     if has(group_flags::TURN) {
-        part.turn = reader.number()?;
+        part.turn = reader.number(&EXACT)?;
     }
     if has(group_flags::WAKE) {
-        part.wake = Some(reader.number()?);
+        part.wake = Some(reader.number(&EXACT)?);
     }
     if has(group_flags::HOME) {
-        part.home = Some((reader.bytes()?.into(), reader.number()?));
+        part.home = Some((reader.bytes()?.into(), reader.number(&EXACT)?));
     }
     Ok(part)
 }
@@ -58,11 +58,7 @@ pub fn limit(reader: &mut Reader) -> Result<LimitPart, Invalid> {
         true => Some(limit_rule(reader, has(limit_flags::WEIGHTED))?),
         false => None,
     };
-    let count = reader.number()?;
-    ensure(
-        count <= MAX_WINDOWS as u64,
-        "a limit must have at most 4 windows",
-    )?;
+    let count = reader.number(&WINDOWS)?;
     let windows = (0..count).map(|_| Ok(RateWindow::from_given(pairs(reader)?)));
     Ok(LimitPart {
         rule,
@@ -72,25 +68,25 @@ pub fn limit(reader: &mut Reader) -> Result<LimitPart, Invalid> {
 }
 
 pub fn breaker(reader: &mut Reader) -> Result<Circuit, Invalid> {
-    let cause = reader.number()?;
+    let cause = reader.number(&EXACT)?;
     let phase = match reader.byte()? {
         phase::CLOSED => {
-            let len = reader.number()?;
-            let mut failures = VecDeque::with_capacity(len.min(MOST_RESERVED as u64) as usize);
+            let len = reader.list()?;
+            let mut failures = VecDeque::with_capacity(len.min(MOST_RESERVED));
             let mut base = 0;
             for _ in 0..len {
-                base = reader.delta(base)?;
+                base = reader.delta(base, &EXACT)?;
                 failures.push_back(base);
             }
             Phase::Closed(failures)
         }
         phase::OPEN => Phase::Open {
-            until: reader.number()?,
-            length: reader.number()?,
+            until: reader.number(&EXACT)?,
+            length: reader.number(&EXACT)?,
         },
         phase::HALF_OPEN => Phase::HalfOpen {
-            length: reader.number()?,
-            probe: reader.optional()?,
+            length: reader.number(&EXACT)?,
+            probe: reader.optional(&EXACT)?,
         },
         _ => return Err(Invalid("an unknown state of a breaker")),
     };

@@ -1,6 +1,7 @@
 //! Decodes a message of a snapshot.
 
 use super::counts;
+use crate::codec::bounds::{self, EXACT, PARTS, SMALL, TIME};
 use crate::codec::options::{choices, due as read_due};
 use crate::codec::snapshot::children::children;
 use crate::codec::snapshot::{extra, tag, texts, Bases};
@@ -36,18 +37,20 @@ pub fn message(
     let (seq, sent_at) = match is_next {
         true => (bases.seq.wrapping_add(1), bases.sent_at),
         false => (
-            bases.seq.wrapping_add(reader.number()?),
-            reader.delta(bases.sent_at)?,
+            bases.seq.wrapping_add(reader.number(&EXACT)?),
+            reader.delta(bases.sent_at, &EXACT)?,
         ),
     };
-    let due = reader.delta(sent_at)?;
+    let due = reader.delta(sent_at, &TIME)?;
     bases.seq = seq;
     bases.sent_at = sent_at;
     let priority = match has(tag::PRIORITY) {
         true => reader.byte()? as i8,
         false => 0,
     };
-    let group = has(tag::GROUPED).then(|| reader.number()).transpose()?;
+    let group = has(tag::GROUPED)
+        .then(|| reader.number(&EXACT))
+        .transpose()?;
     let id = has(tag::ID).then(|| reader.bytes()).transpose()?;
     if let Some(id) = id {
         // A message stores the length of its id in two bytes.
@@ -58,19 +61,19 @@ pub fn message(
     let mut history = History::None;
     let mut is_point = false;
     if !is_next && has(tag::HISTORY) {
-        let bits = reader.number()?;
+        let bits = reader.number(&PARTS)?;
         ensure(bits & !extra::ALL == 0, "an unknown part of a message")?;
         let mut ext = Extension::new(due);
         term = deliveries(reader, bits, &mut ext, bases)?;
         if bits & extra::CONSUMER != 0 {
-            consumer = Some(reader.number()?);
+            consumer = Some(reader.number(&EXACT)?);
         }
         ending(reader, bits, due, &mut ext)?;
         if bits & extra::FIRST_SENT != 0 {
-            first_sent = Some(reader.delta(sent_at)?);
+            first_sent = Some(reader.delta(sent_at, &EXACT)?);
         }
         if bits & extra::BATCH != 0 {
-            batch = Some(reader.number()?);
+            batch = Some(reader.number(&EXACT)?);
         }
         if bits & extra::AFTER_COUNTS != 0 {
             after_counts(reader, &mut ext)?;
@@ -86,7 +89,7 @@ pub fn message(
         if bits & extra::SIGNAL != 0 {
             let signal = Signal {
                 text: reader.bytes()?.into(),
-                during: reader.number()?,
+                during: reader.number(&EXACT)?,
             };
             limits::note(&signal.text)?;
             let left = &mut ext.texts_mut().left;
@@ -96,7 +99,7 @@ pub fn message(
             children(reader, &mut ext)?;
         }
         if bits & extra::SIBLINGS != 0 {
-            siblings = Some(reader.number()?);
+            siblings = Some(reader.number(&EXACT)?);
         }
         if bits & extra::LEAVING != 0 {
             ensure(
@@ -152,18 +155,18 @@ fn deliveries(
         ext.choices = Some(Box::new(choices(reader)?));
     }
     if has(extra::STARTED) {
-        ext.started_at = reader.delta(due)?;
+        ext.started_at = reader.delta(due, &TIME)?;
     }
     ext.first_started_at = match has(extra::FIRST_STARTED) {
-        true => reader.delta(due)?,
+        true => reader.delta(due, &TIME)?,
         false => ext.started_at,
     };
     let mut term = None;
     if has(extra::RUNNING) {
-        ext.receipt = reader.delta(bases.receipt)?;
+        ext.receipt = reader.delta(bases.receipt, &EXACT)?;
         term = Some(Term {
-            batch: ext.receipt.wrapping_sub(reader.number()?),
-            until: reader.delta(ext.started_at)?,
+            batch: ext.receipt.wrapping_sub(reader.number(&EXACT)?),
+            until: reader.delta(ext.started_at, &EXACT)?,
         });
         bases.receipt = ext.receipt;
     }
@@ -177,7 +180,7 @@ fn deliveries(
 fn ending(reader: &mut Reader, bits: u64, due: Millis, ext: &mut Extension) -> Result<(), Invalid> {
     let has = |bit: u64| bits & bit != 0;
     if has(extra::ENDED) {
-        let ended_at = reader.delta(due)?;
+        let ended_at = reader.delta(due, &TIME)?;
         ensure(ended_at != NEVER, "a message ends and does not")?;
         ext.ended_at = ended_at;
     }
@@ -186,13 +189,13 @@ fn ending(reader: &mut Reader, bits: u64, due: Millis, ext: &mut Extension) -> R
         ext.timeouts = small(reader)?;
     }
     if has(extra::SCORE_BASE) {
-        ext.score_base = reader.delta(due)?;
+        ext.score_base = reader.delta(due, &TIME)?;
     }
     if has(extra::TTL_BASE) {
-        ext.ttl_base = reader.delta(due)?;
+        ext.ttl_base = reader.delta(due, &TIME)?;
     }
     if has(extra::DUE_AT) {
-        ext.due_at = reader.delta(due)?;
+        ext.due_at = reader.delta(due, &TIME)?;
     }
     if has(extra::TEXTS) {
         ext.texts = Some(Box::new(read_texts(reader)?));
@@ -235,7 +238,7 @@ fn read_rerun(reader: &mut Reader) -> Result<Rerun, Invalid> {
         group: reader.optional_bytes()?.map(Into::into),
         priority: reader.byte()? as i8,
         choices: choices(reader)?,
-        first_at: reader.number()?,
+        first_at: reader.number(&EXACT)?,
     })
 }
 
@@ -251,16 +254,12 @@ fn after_counts(reader: &mut Reader, ext: &mut Extension) -> Result<(), Invalid>
 
 /// Reads the failed attempts that the message keeps.
 fn errors(reader: &mut Reader, due: Millis) -> Result<Option<Box<Errors>>, Invalid> {
-    let count = reader.number()?;
-    ensure(
-        (1..=limits::MAX_ERRORS.into()).contains(&count),
-        "a message keeps none or too many failed attempts",
-    )?;
+    let count = reader.number(&bounds::ERRORS)?;
     let mut list = Vec::new();
     for _ in 0..count {
         let failed = FailedAttempt {
             attempt: small(reader)?,
-            at: reader.delta(due)?,
+            at: reader.delta(due, &TIME)?,
             consumer: reader.optional_bytes()?.map(Into::into),
             text: reader.bytes()?.into(),
         };
@@ -271,5 +270,5 @@ fn errors(reader: &mut Reader, due: Millis) -> Result<Option<Box<Errors>>, Inval
 }
 
 fn small(reader: &mut Reader) -> Result<u32, Invalid> {
-    u32::try_from(reader.number()?).map_err(|_| Invalid("a count is beyond 2^32-1"))
+    Ok(reader.number(&SMALL)? as u32)
 }

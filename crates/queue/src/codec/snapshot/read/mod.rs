@@ -3,6 +3,7 @@
 mod group;
 mod message;
 
+use crate::codec::bounds::{CUT, EXACT, TIME};
 use std::collections::VecDeque;
 
 use super::children::report;
@@ -15,7 +16,7 @@ use crate::codec::wire::{Reader, MOST_RESERVED};
 use crate::collections::rate_window::RateWindow;
 use crate::consumer::TokenDelivery;
 use crate::index::fair_line::Usage;
-use crate::limits::{ensure, exact, template, Invalid};
+use crate::limits::{ensure, template, Invalid};
 use crate::message::after::Counts;
 use crate::queue::rebuild::{Builder, ReleasedPart, SavedPosition, Whole};
 use crate::schedule::{Schedule, Template};
@@ -115,20 +116,20 @@ impl Decoder {
                 builder.limit(reader.rest(), part)
             }
             tag::BREAKER => {
-                let group = reader.number()?.checked_sub(1);
+                let group = reader.number(&EXACT)?.checked_sub(1);
                 let circuit = breaker(&mut reader)?;
                 reader.end()?;
                 builder.breaker(group, circuit)
             }
             tag::USAGE => {
-                let group = reader.number()?.checked_sub(1);
+                let group = reader.number(&EXACT)?.checked_sub(1);
                 let usage = Usage {
-                    tag: reader.number()?,
-                    mean: reader.number()?,
-                    estimated: reader.number()?,
+                    tag: reader.number(&CUT)?,
+                    mean: reader.number(&CUT)?,
+                    estimated: reader.number(&CUT)?,
                 };
                 let common = match group {
-                    None => Some((reader.number()?, reader.number()?)),
+                    None => Some((reader.number(&CUT)?, reader.number(&CUT)?)),
                     Some(_) => None,
                 };
                 reader.end()?;
@@ -139,7 +140,7 @@ impl Decoder {
                 let known = match reader.is_at_end() {
                     true => None,
                     false => Some((
-                        reader.number()?,
+                        reader.number(&EXACT)?,
                         [
                             count(&mut reader)?,
                             count(&mut reader)?,
@@ -157,7 +158,7 @@ impl Decoder {
                     false => None,
                 };
                 applied.map(effect::decode_outcomes).transpose()?;
-                let (first, count) = (reader.number()?, reader.number()?);
+                let (first, count) = (reader.number(&EXACT)?, reader.number(&EXACT)?);
                 let token = reader.rest().into();
                 builder.token(
                     consumer,
@@ -170,7 +171,7 @@ impl Decoder {
                 )
             }
             tag::OLD_END => {
-                builder.old_end(reader.number()?, reader.number()?)?;
+                builder.old_end(reader.number(&EXACT)?, reader.number(&EXACT)?)?;
                 reader.end()
             }
             tag::DETACHED => builder.detached(detached(&mut reader)?),
@@ -184,13 +185,13 @@ impl Decoder {
                 builder.schedule(name, schedule(&mut reader)?)
             }
             tag::DEDUP => {
-                let ended_at = reader.number()?;
+                let ended_at = reader.number(&EXACT)?;
                 builder.dedup(reader.rest(), ended_at)
             }
             tag::BATCH => {
-                let first = reader.delta(self.bases.receipt)?;
+                let first = reader.delta(self.bases.receipt, &EXACT)?;
                 self.bases.receipt = first;
-                builder.batch(first, reader.number()?)?;
+                builder.batch(first, reader.number(&EXACT)?)?;
                 reader.end()
             }
             tag::SALT => {
@@ -199,21 +200,24 @@ impl Decoder {
             }
             tag::NAMED => match reader.flag()? {
                 false => {
-                    let number = reader.number()?;
-                    let (finished, cancelled) = (reader.number()?, reader.number()?);
+                    let number = reader.number(&EXACT)?;
+                    let (finished, cancelled) = (reader.number(&EXACT)?, reader.number(&EXACT)?);
                     builder.named_batch(reader.rest(), number, finished, cancelled)
                 }
                 true => builder.released(released(&mut reader)?),
             },
             tag::SIBLINGS => {
-                let number = reader.number()?;
+                let number = reader.number(&EXACT)?;
                 let parent = parent(&mut reader)?;
                 reader.end()?;
                 builder.siblings(number, &parent)
             }
             tag::END => {
                 self.ended = true;
-                ensure(reader.number()? == self.messages, "messages are missing")?;
+                ensure(
+                    reader.number(&EXACT)? == self.messages,
+                    "messages are missing",
+                )?;
                 reader.end()
             }
             _ => Err(Invalid("an unknown part of a queue")),
@@ -223,15 +227,15 @@ impl Decoder {
 
 fn released(reader: &mut Reader) -> Result<ReleasedPart, Invalid> {
     let mut part = ReleasedPart {
-        batch: reader.number()?,
-        at: reader.number()?,
+        batch: reader.number(&EXACT)?,
+        at: reader.number(&EXACT)?,
         dies: reader.flag()?,
         counts: counts(reader)?,
         held: Vec::new(),
     };
     let mut base = 0;
     while !reader.is_at_end() {
-        base = reader.delta(base)?;
+        base = reader.delta(base, &EXACT)?;
         part.held.push(base);
     }
     Ok(part)
@@ -251,7 +255,7 @@ fn counts(reader: &mut Reader) -> Result<Counts, Invalid> {
 /// `None` if the length is not complete yet.
 fn length(bytes: &[u8]) -> Result<Option<(usize, usize)>, Invalid> {
     let mut reader = Reader::new(bytes);
-    let len = match reader.number() {
+    let len = match reader.any() {
         Ok(len) => len,
         Err(_) if bytes.len() < LENGTH_BYTES => return Ok(None),
         Err(error) => return Err(error),
@@ -282,7 +286,7 @@ fn complete<'a>(begun: &mut Vec<u8>, mut block: &'a [u8]) -> Result<&'a [u8], In
 
 /// Reads a statistic. One that is larger than it may be is no reason to refuse a queue.
 fn count(reader: &mut Reader) -> Result<Count, Invalid> {
-    Ok(Count::of(reader.number()?))
+    Ok(Count::of(reader.number(&CUT)?))
 }
 
 fn whole(reader: &mut Reader) -> Result<Whole, Invalid> {
@@ -290,11 +294,11 @@ fn whole(reader: &mut Reader) -> Result<Whole, Invalid> {
         settings: settings(reader)?,
         clock: clock(reader)?,
         salt: reader.fixed()?,
-        last: reader.number()?,
-        next_seq: reader.number()?,
-        last_receipt: reader.number()?,
+        last: reader.number(&EXACT)?,
+        next_seq: reader.number(&EXACT)?,
+        last_receipt: reader.number(&EXACT)?,
         totals: totals(reader)?,
-        paused_until: reader.optional()?,
+        paused_until: reader.optional(&TIME)?,
         window: RateWindow::from_given(pairs(reader)?),
         lateness: lateness(reader)?,
         plain_position: match reader.is_at_end() {
@@ -323,38 +327,37 @@ fn totals(reader: &mut Reader) -> Result<Totals, Invalid> {
 
 /// Reads pairs of a time in Unix ms, written as differences, and a count.
 fn pairs(reader: &mut Reader) -> Result<VecDeque<(Millis, u64)>, Invalid> {
-    let len = reader.number()?;
-    let mut pairs = VecDeque::with_capacity(len.min(MOST_RESERVED as u64) as usize);
+    let len = reader.list()?;
+    let mut pairs = VecDeque::with_capacity(len.min(MOST_RESERVED));
     let mut base = 0;
     for _ in 0..len {
-        base = reader.delta(base)?;
-        pairs.push_back((base, reader.number()?));
+        base = reader.delta(base, &EXACT)?;
+        pairs.push_back((base, reader.number(&CUT)?));
     }
     Ok(pairs)
 }
 
 fn lateness(reader: &mut Reader) -> Result<Lateness, Invalid> {
     let counts = pairs(reader)?;
-    let max = reader.number()?;
-    exact(max)?;
+    let max = reader.number(&EXACT)?;
     Lateness::from_counts(counts, max).ok_or(Invalid("the lateness of deliveries is impossible"))
 }
 
 fn position(reader: &mut Reader) -> Result<SavedPosition, Invalid> {
     Ok(SavedPosition {
         priority: reader.byte()? as i8,
-        time: reader.number()?,
-        rank: reader.number()?,
-        seq: reader.number()?,
+        time: reader.number(&EXACT)?,
+        rank: reader.number(&EXACT)?,
+        seq: reader.number(&EXACT)?,
     })
 }
 
 fn schedule(reader: &mut Reader) -> Result<Schedule, Invalid> {
     let (rule, manner) = rule(reader)?;
-    let next_at = reader.optional()?;
-    let last_at = reader.optional()?;
+    let next_at = reader.optional(&EXACT)?;
+    let last_at = reader.optional(&EXACT)?;
     let fired = count(reader)?;
-    let last_seq = reader.optional()?;
+    let last_seq = reader.optional(&EXACT)?;
     let group = reader.optional_bytes()?.map(Into::into);
     let priority = reader.byte()? as i8;
     let (choices, OfSend { if_group, rerun }) = send_options(reader)?;

@@ -316,7 +316,8 @@ fn moved(scale: Scale) -> impl Strategy<Value = Moved<'static>> {
 }
 
 fn counted(scale: Scale) -> impl Strategy<Value = Counted<'static>> {
-    let count = || prop_oneof![4 => -2..3i64, 1 => any::<i64>()];
+    const MOST: i64 = MAX_EXACT as i64;
+    let count = || prop_oneof![4 => -2..3i64, 1 => -MOST..=MOST];
     let counts = [count(), count(), count(), count(), count()];
     let one = (scale.name(), counts, any::<bool>(), any::<bool>());
     let one = one.prop_map(|(id, counts, dies, dies_later)| CountedOne {
