@@ -15,6 +15,11 @@ pub const fn allocated(bytes: usize) -> usize {
     bytes.next_multiple_of(step)
 }
 
+/// The bytes that room for this many elements takes, rounded up likewise.
+pub const fn array<T>(capacity: usize) -> usize {
+    allocated(capacity * size_of::<T>())
+}
+
 /// The bytes that a `BTreeMap` with entries of this size takes, an estimate. A node has room for 11
 /// entries. Nodes are split 6 to 4 where keys come in ascending order, and the entry between
 /// them goes one level up, so 7 entries come to a node; in any other order up to a sixth more.

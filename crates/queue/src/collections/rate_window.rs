@@ -1,8 +1,11 @@
 //! A limit on deliveries: at most a given number in any window of a given length.
 
+// Clients choose what is summed here: by the types of `sums`, or saturating.
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::collections::VecDeque;
 
-use crate::collections::footprint::allocated;
+use crate::collections::footprint::array;
 use crate::settings::Rate;
 use crate::sums::{Count, Sum};
 use crate::Millis;
@@ -32,7 +35,7 @@ impl RateWindow {
 
     /// The bytes that the window has allocated. O(1).
     pub fn heap_bytes(&self) -> usize {
-        allocated(self.given.capacity() * size_of::<(Millis, Count)>())
+        array::<(Millis, Count)>(self.given.capacity())
     }
 
     /// The deliveries that are stored, oldest first.

@@ -4,6 +4,9 @@
 //! lowest tag gives next. A group that comes to the line gets at least the tag of the one
 //! that gave last, so that nobody saves up for later.
 
+// Clients choose what is summed here: by the types of `sums`, or saturating.
+#![warn(clippy::arithmetic_side_effects)]
+
 use super::ready_line::{Kind, Position};
 use crate::collections::ordered::{Key, OrderedSet};
 use crate::MAX_EXACT;

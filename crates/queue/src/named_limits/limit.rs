@@ -1,11 +1,14 @@
 //! One name with the usage of its limit, and the groups that wait for it.
 
+// Clients choose what is summed here: by the types of `sums`, or saturating.
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::rule::LimitRule;
-use crate::collections::footprint::allocated;
+use crate::collections::footprint::{allocated, array};
 use crate::collections::ordered::OrderedSet;
 use crate::collections::rate_window::RateWindow;
 use crate::index::ready_line::Position;
@@ -166,7 +169,7 @@ impl Limit {
 
     /// Counts a message that runs.
     pub(super) fn run(&mut self, cost: u64) {
-        self.running += 1;
+        self.running = self.running.saturating_add(1);
         self.running_cost += cost;
     }
 
@@ -213,7 +216,7 @@ impl Limit {
 
     /// The number of groups that wait for the limit.
     pub fn waiting(&self) -> usize {
-        self.line.len() + self.too_large.len()
+        self.line.len().saturating_add(self.too_large.len())
     }
 
     /// Whether the limit must be kept for more than its windows.
@@ -247,20 +250,20 @@ impl Limit {
 
     /// Bytes allocated, an estimate.
     pub(super) fn memory_bytes(&self) -> usize {
-        let windows = self.windows.iter().map(RateWindow::heap_bytes);
         let spilled = match self.windows.spilled() {
-            true => allocated(self.windows.capacity() * size_of::<RateWindow>()),
+            true => array::<RateWindow>(self.windows.capacity()),
             false => 0,
         };
-        allocated(self.name.len())
-            + self.own.as_ref().map_or(0, |rule| rule.memory_bytes())
-            + self
-                .pattern
-                .as_ref()
-                .map_or(0, |name| allocated(name.len()))
-            + spilled
-            + windows.sum::<usize>()
-            + self.line.memory_bytes()
-            + self.too_large.memory_bytes()
+        let pattern = self.pattern.as_ref();
+        let windows = self.windows.iter().map(RateWindow::heap_bytes);
+        let others = [
+            allocated(self.name.len()),
+            self.own.as_ref().map_or(0, |rule| rule.memory_bytes()),
+            pattern.map_or(0, |name| allocated(name.len())),
+            spilled,
+            self.line.memory_bytes(),
+            self.too_large.memory_bytes(),
+        ];
+        windows.chain(others).sum()
     }
 }

@@ -5,6 +5,9 @@
 //! A delivery is charged at once: by its COST, or by the time that messages of the group
 //! took lately. The end of a lease puts the real time in place of that.
 
+// Clients choose what is summed here: by the types of `sums`, or saturating.
+#![warn(clippy::arithmetic_side_effects)]
+
 use crate::groups::group::Group;
 use crate::index::fair_line::{plus, FairKey, Usage, MAX_TAG};
 use crate::index::ready_line::{Kind, Position};
@@ -157,7 +160,7 @@ impl Queue {
             (_, true, mean) => mean,
         };
         // Each message costs something, so that groups take turns even if no usage is known.
-        let charged = charge_of(used, weight) + 1;
+        let charged = plus(charge_of(used, weight), 1);
         let is_estimate = is_leased && self.settings.fair == Fair::Time;
         self.change_usage(ix, |usage| {
             usage.tag = plus(usage.tag.max(clock), charged);
@@ -207,16 +210,21 @@ impl Queue {
         let running = match self.groups.get(ix) {
             Some(group) => u64::from(group.running),
             // The message's lease is no longer in the index.
-            None => (self.leases.len() as u64 + 1).saturating_sub(self.grouped_running),
+            None => (self.leases.len() as u64)
+                .saturating_add(1)
+                .saturating_sub(self.grouped_running),
         };
         let weight = self.weight_of(ix);
         if let Some(fair) = self.fair.as_deref_mut() {
             fair.mean = later_mean(fair.mean, held);
         }
         self.change_usage(ix, |usage| {
-            let share = usage.estimated / running.max(1);
-            let used = charge_of(held, weight) + 1;
-            usage.estimated -= share;
+            let share = usage
+                .estimated
+                .checked_div(running)
+                .unwrap_or(usage.estimated);
+            let used = plus(charge_of(held, weight), 1);
+            usage.estimated = usage.estimated.saturating_sub(share);
             usage.tag = plus(usage.tag.saturating_sub(share), used);
             usage.mean = later_mean(usage.mean, held);
         });

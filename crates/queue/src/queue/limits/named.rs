@@ -1,5 +1,8 @@
 //! Limits with names: the limit for which each group waits, and the groups that may deliver.
 
+// Clients choose what is summed here: by the types of `sums`, or saturating.
+#![warn(clippy::arithmetic_side_effects)]
+
 use crate::error::Error;
 use crate::groups::breaker::Lets;
 use crate::groups::group::{Group, Home};
