@@ -10,6 +10,9 @@ use crate::{Millis, IS_SMALL};
 /// the server.
 const MOST_SKIPPED: u64 = if IS_SMALL { 2 } else { 1024 };
 
+/// The most fires of a MANUAL queue that may be due when it is loaded.
+const MOST_FIRES_BEHIND: u64 = 1000;
+
 impl Queue {
     /// Fires the schedule that is due next. Returns whether it sent a message.
     pub(in crate::queue) fn fire_next(&mut self, at: Millis) -> bool {
@@ -178,6 +181,12 @@ impl Queue {
     /// clock fires each on its way.
     pub fn has_fire(&self, now: Millis) -> bool {
         self.clock == Clock::Server && self.schedules.next_fire().is_some_and(|(at, _)| at <= now)
+    }
+
+    /// Whether a MANUAL queue that comes from a snapshot is so far behind its own clock that
+    /// its fires would hold up the server. One that a server has saved is not behind at all.
+    pub(in crate::queue) fn is_far_behind(&self) -> bool {
+        matches!(self.clock, Clock::Manual(now) if self.fires_until(now) > MOST_FIRES_BEHIND)
     }
 
     /// Roughly how many fire times lie at or before `until`. For a rule with many,

@@ -261,6 +261,10 @@ impl Builder {
             grouped: self.grouped_records,
         };
         ensure(
+            !self.queue.is_far_behind(),
+            "the clock of a queue is ahead of too many fires of its schedules",
+        )?;
+        ensure(
             self.queue.settings.dead_to.is_some() || !self.queue.has_leaving(),
             "a message is on its way to another queue, and there is no other queue",
         )?;
