@@ -134,7 +134,7 @@ COSTS = [
     Cost(PATTERNS, "text behind the star", eight_names, 120, 0, patterns(lambda i: f"*{a(i)}c")),
     Cost(PATTERNS, "text before the star", eight_names, 120, 0, patterns(lambda i: f"{a(i)}*c")),
     Cost(PATTERNS, "text on both sides", eight_names, 120, 0, patterns(lambda i: f"{a(i // 2)}*{a(i // 2)}c")),
-    Cost(PATTERNS, "text between two stars", eight_names, 120, 0, patterns(lambda i: f"*x{i}*")),
+    Cost(PATTERNS, "text between two stars", eight_names, 120, 1, patterns(lambda i: f"*x{i}*")),
     Cost(
         PATTERNS,
         "several stars, all found but the last",

@@ -143,8 +143,8 @@ impl Parts {
 
     /// The first candidate in the order of patterns whose parts are in the name: the parts in
     /// their order, and none over another. The candidates come in the order of `from`. Adds the
-    /// number of its steps to `steps`. O(length of the name, times the number of parts that end
-    /// in each other, + parts that are found).
+    /// number of its steps to `steps`. O(candidates + length of the name, times the number of parts
+    /// that end in each other, + parts that are found).
     pub fn first(
         &self,
         name: &[u8],
