@@ -30,7 +30,7 @@ const SHOWN: [(&str, u64); 21] = [
     ("FIND passes over PAYLOAD", 493),
     ("FIND passes over ERROR", 331),
     ("FIND leaves out its last message", 363),
-    ("FIND includes UNTIL", 110),
+    ("FIND includes UNTIL", 357),
     ("ERRORS is one too many", 603),
     ("MAXTIMEOUTS is passed over", 869),
     ("schedules fire in a closed queue", 789),
