@@ -248,3 +248,18 @@ def test_fetch_delivers_exactly_the_messages_that_are_next(r3, key, seed):
     pending = q.listed("ready") + q.listed("blocked") + q.listed("retry")
     expected = {id for id in pending if q.code(id) == "next"}
     assert set(q.take("COUNT", 1000)) == expected
+
+
+def test_what_waits_behind_a_group_that_is_passed_over_is_not_next(r, key):
+    """A group that lacks room in one of its limits waits for another one, before those that stand behind it do."""
+    q = Scene(r, key, "RETRIES", 0)
+    q.do("LIMIT", "l", "CONCURRENCY", 1)
+    q.do("LIMIT", "m*", "WEIGHT", "RATE", 2, "PER", 10)
+    q.add("a", "LIMITS", 1, "l")
+    q.add("c", "GROUP", "g", "LIMITS", 1, "m1")
+    q.add("b", "LIMITS", 2, "l", "m1", "COST", 2)
+    q.add("a", "LIMITS", 1, "m1", "REPLACE", "RERUN")
+    for _ in range(4):
+        pending = [id for id in "abc" if q.code(id) == "next"]
+        taken = q.take()
+        assert bool(pending) == bool(taken) and set(taken) <= set(pending), (pending, taken)

@@ -6,7 +6,7 @@ use dq_queue::op::Fetch;
 use dq_queue::queue::inspect::explain::Code;
 use dq_queue::queue::inspect::list::Listing;
 use dq_queue::queue::rebuild::validate;
-use dq_queue::settings::Clock;
+use dq_queue::settings::{Clock, Fair};
 use dq_queue::{Done, Error, Millis, Moment, Op, Queue};
 
 use super::Fault;
@@ -175,16 +175,21 @@ fn next(queue: &mut Queue, now: Millis, moment: Moment) -> Option<Result<(), Str
     Some(Err("FETCH passes over groups and does not end".to_owned()))
 }
 
-/// EXPLAIN says of each message what FETCH would do.
+/// EXPLAIN says of each message what FETCH would do, and PEEK which message it gives. With FAIR it
+/// shows another order.
 fn explains(queue: &Queue, now: Millis, moment: Moment, faults: &mut Vec<Fault>) {
-    // A group that comes to wait for another limit may get in the way of the one that was next.
-    let mut fetched = queue.clone();
-    fetched.take_effects();
-    let done = fetched.apply(&Op::fetch(Fetch::one()), moment);
-    let gives = matches!(&done, Ok(Done::Fetched(given)) if !given.is_empty());
-    if !gives && fetched.take_effects().changed {
-        return;
+    let done = queue.clone().apply(&Op::fetch(Fetch::one()), moment);
+    let given = match &done {
+        Ok(Done::Fetched(given)) => given.first().map(|one| one.seq),
+        _ => None,
+    };
+    let peeked = queue.peek(1, now).first().copied();
+    let is_in_order = queue.settings().fair == Fair::Count;
+    if peeked.is_some() != given.is_some() || is_in_order && peeked != given {
+        let text = format!("PEEK shows {peeked:?}, and FETCH gives {given:?}");
+        faults.push(Fault::new("peek", text));
     }
+    let gives = given.is_some();
     let mut is_next = false;
     for numbered in queue.parts().messages() {
         let id = queue.id_of(numbered.seq, numbered.message).to_box();

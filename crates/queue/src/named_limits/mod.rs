@@ -159,7 +159,7 @@ impl NamedLimits {
     }
 
     /// Whether a name without any usage allows this cost.
-    fn allows(&self, name: &[u8], cost: u64) -> bool {
+    pub(crate) fn allows(&self, name: &[u8], cost: u64) -> bool {
         cost <= self.most_of(name)
     }
 
@@ -192,29 +192,35 @@ impl NamedLimits {
     /// If all have room, it is the one that most is counted for, since that is the one
     /// which will be full first for the most groups.
     pub(crate) fn home_of(&mut self, of: &Limited, key: Position, now: Millis) -> Option<LimitIx> {
+        let name = self.chosen(of, |name| self.lets(name, of.cost, key, now))?;
+        Some(self.find_or_add(name))
+    }
+
+    /// The name of that limit, where `lets` says which of them would let the message begin.
+    pub(crate) fn chosen<'a>(
+        &self,
+        of: &'a Limited,
+        lets: impl Fn(&[u8]) -> bool,
+    ) -> Option<&'a [u8]> {
         let names = of.names.iter().enumerate().filter_map(|(at, name)| {
             let limit = self.find(name).and_then(|ix| self.get(ix));
-            let (has_rule, lets, counted, is_own) = match limit {
+            let (has_rule, counted, is_own) = match limit {
                 Some(limit) => (
                     limit.rule.is_some(),
-                    limit.lets(of.cost, key, now),
                     limit.waiting() as u64 + limit.running,
                     limit.own.is_some(),
                 ),
-                None => {
-                    let has_rule = self.rule_for(name).is_some();
-                    (has_rule, self.allows(name, of.cost), 0, false)
-                }
+                None => (self.rule_for(name).is_some(), 0, false),
             };
             let is_never = !self.allows(name, of.cost);
-            let rank = match lets {
+            let rank = match lets(name) {
                 true => (is_never, false, counted, is_own, at),
                 false => (is_never, true, u64::MAX - counted, is_own, at),
             };
-            has_rule.then_some((rank, name))
+            has_rule.then_some((rank, &**name))
         });
         let (_, name) = names.max_by_key(|(rank, _)| *rank)?;
-        Some(self.find_or_add(name))
+        Some(name)
     }
 
     /// The time of the next check of a limit.

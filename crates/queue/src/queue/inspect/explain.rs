@@ -152,7 +152,12 @@ impl Queue {
     /// The limit that keeps a due message from being delivered, if any does.
     fn explain_limit(&self, seq: Seq, message: &Message, now: Millis) -> Option<Explanation> {
         let limited = message.limited()?;
-        let name = self.blocking_limit(seq, message.group, now)?;
+        let blocking = self.blocking_limit(seq, message.group, now);
+        let name = blocking.or_else(|| {
+            let group = self.groups.get(message.group)?;
+            let key = group.position(message.group)?;
+            self.limit_of_those_before(limited, key, now)
+        })?;
         let limits = self.limits()?;
         if let Some((name, most)) = limits.never(limited) {
             let text = format!(

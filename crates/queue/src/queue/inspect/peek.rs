@@ -89,7 +89,7 @@ impl Queue {
 
     /// The groups that are in the ready line at `now`, in order. Includes groups
     /// whose time has come but that have not joined it yet.
-    fn line_at(&self, now: Millis) -> impl Iterator<Item = Position> + '_ {
+    pub(super) fn line_at(&self, now: Millis) -> impl Iterator<Item = Position> + '_ {
         let given_position = move |ix| self.groups.get(ix)?.given_position(ix, now);
         let line = self.ready_line.iter();
         let mut stand = line
@@ -186,7 +186,7 @@ impl Rehearsal<'_> {
             return None;
         }
         let head = self.head(key.group, group)?;
-        if !self.limits.take(head.seq()) {
+        if !self.limits.take(head.seq(), key) {
             return None;
         }
         self.ungrouped -= usize::from(group.is_hidden());
