@@ -21,6 +21,8 @@ from tests.load.server import TimedServer
 
 FAR = 86_400_000
 TIMES = 7
+# A row that grows too fast is measured again: other programs may have had the caches. What grows by itself does so again.
+REPEATS = 3
 GROWN = 8
 # In a command these stand for the dump of the queue, for the receipt of a message that was just fetched, and for a number
 # that differs in each call.
@@ -282,8 +284,12 @@ class Costs:
         """Each row as it is measured: its title, both times in us, and whether it grows no faster than it may."""
         with closing(TimedServer().start()) as server, server.wire(2, timeout=60) as wire:
             for cost in self.costs:
-                small, large = (least(server, wire, cost, cost.size * times) for times in (1, GROWN))
-                yield cost.title, small, large, large <= 3 * max(small, FLOOR_US) * GROWN**cost.grows
+                for _ in range(REPEATS):
+                    small, large = (least(server, wire, cost, cost.size * times) for times in (1, GROWN))
+                    is_good = large <= 3 * max(small, FLOOR_US) * GROWN**cost.grows
+                    if is_good:
+                        break
+                yield cost.title, small, large, is_good
 
 
 def least(server, wire, cost, n) -> int:
