@@ -173,7 +173,7 @@ def measure(system, stops, seed) -> tuple:
             send(peer.stop + rng.random())
             os.killpg(worker.pid, signal.SIGCONT)
         wait_for(lambda: client.scard("done") == sent, 300, "all messages to be worked on")
-        # What was taken twice comes to its end, too.
+        # A message that was taken twice comes to its end, too.
         time.sleep(2 + peer.lease)
         return sent, int(client.get("count")), peer.version()
     finally:

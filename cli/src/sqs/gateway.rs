@@ -17,7 +17,7 @@ use super::{handle, lists, moves, permission, receive, send, settings, settle, t
 /// Queues whose attributes are remembered. Each use checks that they are still the same.
 const REMEMBERED: usize = 10_000;
 
-/// What all requests share.
+/// The parts that all requests share.
 pub struct Gateway {
     /// How names are made.
     pub names: Names,
@@ -25,7 +25,7 @@ pub struct Gateway {
     pub store: Arc<Store>,
     /// Those who wait for messages.
     pub waits: Waits,
-    /// What receipt handles are signed with.
+    /// The seal that signs receipt handles.
     pub seal: handle::Seal,
     /// The scripts.
     pub scripts: Scripts,

@@ -13,7 +13,7 @@ use super::store;
 /// The bytes of a seal that are kept.
 const SEAL: usize = 12;
 
-/// What a receipt handle names.
+/// The delivery that a receipt handle names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handle {
     /// The id of the message.

@@ -1,4 +1,4 @@
-//! Who may use the queues: the file of access keys, and what each may do.
+//! The file of access keys, which says who may use which queues.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -211,9 +211,9 @@ pub struct Meta {
     pub attributes: Params,
     /// When it was sent, in Unix ms.
     pub sent_at: i64,
-    /// Who has sent it.
+    /// The name of its sender.
     pub sender: String,
-    /// What it is told apart from others by.
+    /// Its deduplication id.
     pub deduplication: Option<String>,
     /// The header of a trace.
     pub trace: Option<String>,

@@ -5,13 +5,13 @@ use super::fault::Fault;
 /// How names of this gateway are made.
 #[derive(Debug)]
 pub struct Names {
-    /// What the keys begin with.
+    /// The prefix of all keys.
     pub prefix: String,
     /// The number of the account in URLs and ARNs.
     pub account: String,
     /// The region in ARNs.
     pub region: String,
-    /// What the URLs of queues begin with, if it is not what the client has asked.
+    /// The beginning of the URLs of queues, if it is not the address that the client has asked.
     pub public_url: Option<String>,
 }
 

@@ -25,13 +25,13 @@ pub enum Protocol {
 
 /// A request.
 pub struct Call {
-    /// What it asks for.
+    /// The action that it asks for.
     pub action: String,
     /// With which parameters.
     pub params: Params,
     /// The key that has signed it.
     pub key: Arc<Key>,
-    /// What the URLs of queues begin with for this client.
+    /// The beginning of the URLs of queues for this client.
     pub base: String,
     /// The header of a trace.
     pub trace: Option<String>,

@@ -32,11 +32,11 @@ const IDLE: Duration = Duration::from_secs(120);
 /// Time for the body of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a connection needs.
+/// Everything that a connection needs.
 pub struct Door {
     /// The gateway.
     pub gateway: Arc<Gateway>,
-    /// Who may come in. None: everybody.
+    /// The keys that may come in. None: everybody.
     pub keys: Option<Keys>,
     /// The key of everybody.
     pub anyone: Arc<Key>,

@@ -15,7 +15,7 @@ use super::request::Incoming;
 /// How far the clock of a client may be away, in seconds.
 const SKEW: i64 = 900;
 
-/// What is written as it is.
+/// The bytes that are written as they are.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')

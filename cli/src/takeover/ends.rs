@@ -68,7 +68,7 @@ pub struct Keys {
     pub conflicts: Bytes,
     /// How far an undo has come.
     pub undone: Bytes,
-    /// What the keys of the queue begin with.
+    /// The beginning of the keys of the queue.
     pub stem: Bytes,
 }
 
@@ -117,7 +117,7 @@ pub struct Ends {
     waits_for_disk: bool,
 }
 
-/// What a batch at the target came to.
+/// The outcome of a batch at the target.
 #[derive(Debug, Default)]
 pub struct Sent {
     /// The number of the last job that is there.
@@ -289,7 +289,7 @@ impl Ends {
     }
 }
 
-/// What is put back.
+/// The records that are put back: which, and why.
 #[derive(Debug, Clone, Copy)]
 pub enum Back {
     /// The end of the list of those that stay.

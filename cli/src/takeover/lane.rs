@@ -28,7 +28,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 pub struct Lane {
     /// Its names.
     pub names: Names,
-    /// What was seen of it.
+    /// The queue as it was seen at the start.
     pub seen: Seen,
     /// The keys of its import.
     pub keys: Keys,
@@ -49,7 +49,7 @@ pub struct Lane {
     settled_at: Instant,
     /// The clock of the source less our own, ms.
     skew: i64,
-    /// What has stayed in each place.
+    /// The jobs that have stayed in each place.
     passed: BTreeMap<String, Passed>,
 }
 
@@ -339,21 +339,21 @@ impl Lane {
     }
 }
 
-/// What a claim brought.
+/// The jobs that a claim brought.
 #[derive(Debug, Default)]
 struct Pulled {
     records: Vec<Record>,
     passed: Vec<(Bytes, String)>,
 }
 
-/// What was passed over in a place.
+/// The jobs that were passed over in a place.
 struct Passed {
     count: u64,
     at: Instant,
     why: BTreeMap<String, u64>,
 }
 
-/// What says how fast an import goes.
+/// The pace of an import: how fast it goes.
 pub trait Pace {
     /// Returns how many jobs the next batch has.
     fn size(&mut self) -> usize;

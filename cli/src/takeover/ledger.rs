@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// The most bytes of an entry: no server has a longer value.
 const MOST: u32 = 1 << 30;
 
-/// What an entry says.
+/// The content of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// Another queue, or another run with numbers from 1 on: its name, the key at the target and the marker.
@@ -30,7 +30,7 @@ pub enum Entry {
 pub struct Ledger {
     file: File,
     path: PathBuf,
-    /// What names the ledger in leases.
+    /// The name of the ledger in leases.
     pub id: String,
     buffer: Vec<u8>,
     /// The run whose jobs are added.
@@ -165,7 +165,7 @@ impl Ledger {
 pub struct Reader {
     file: BufReader<File>,
     path: PathBuf,
-    /// What names the ledger.
+    /// The name of the ledger.
     pub id: String,
     /// Which import it is of.
     pub about: Json,

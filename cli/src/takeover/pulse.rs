@@ -1,4 +1,4 @@
-//! What other clients feel: the time of a PING on both servers while an import runs, and the size of a batch that follows it.
+//! The delay that other clients feel: the time of a PING on both servers while an import runs, and the size of a batch that follows it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! What an import says: its progress, and the tables at its end.
+//! The report of an import: its progress, and the tables at its end.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};

@@ -1,4 +1,4 @@
-//! What follows from a change once its key is closed: changes in other keys, events, and answers
+//! The aftermath of a change, once its key is closed: changes in other keys, events, and answers
 //! to clients that wait for the end of a message.
 
 use std::ffi::CStr;

@@ -1,4 +1,4 @@
-//! What a group delivers next, and whether it may.
+//! The head of a group: the message that it delivers next, if it may deliver any.
 
 use crate::groups::backlog::Pending;
 use crate::groups::breaker::Lets;
