@@ -87,7 +87,7 @@ def as_map(reply) -> dict:
 
 
 def server_metrics(page: Page, info: dict, **at) -> None:
-    """What `INFO dq` says of a whole server; `at` names the server."""
+    """The samples of a whole server from `INFO dq`; `at` names the server."""
     if "dq_queues" not in info:
         raise redis.ResponseError("the server has no dq module")
     build = {name: info.get(f"dq_{name}", "unknown") for name in ("version", "revision")}
@@ -117,7 +117,7 @@ def server_metrics(page: Page, info: dict, **at) -> None:
 
 
 def load_metrics(page: Page, kind: str, info: dict, **at) -> None:
-    """What DQ.INFO says of a queue, and DQ.NINFO of a family: what there is, and how long it waits."""
+    """The samples of a queue from DQ.INFO, and of a family from DQ.NINFO: what there is, and how long it waits."""
     for state in STATES:
         page.gauge(f"dq_{kind}_messages", "Messages by state", info[state], **at, state=state)
     page.gauge(f"dq_{kind}_blocked_clients", "Clients that wait for messages", info["blocked-clients"], **at)
@@ -134,7 +134,7 @@ def load_metrics(page: Page, kind: str, info: dict, **at) -> None:
 
 
 def queue_metrics(page: Page, info: dict, held: int, **at) -> None:
-    """What DQ.INFO says of a queue; `at` are the labels that name it."""
+    """The samples of a queue from DQ.INFO; `at` are the labels that name it."""
     load_metrics(page, "queue", info, **at)
     page.gauge("dq_queue_payload_bytes", "Payload bytes of pending and running messages", info["bytes"], **at)
     page.gauge("dq_queue_groups", "Groups with messages, settings or a hold", info["groups"], **at)

@@ -142,7 +142,7 @@ impl Twins {
         if !is_moved && self.queue.has_work(now) {
             before.steps = self.queue.advance(now, STEPS).steps;
         }
-        // What the events owe to other keys is settled first, in place of the operation.
+        // The work that the events owe to other keys is settled first, in place of the operation.
         let op = match self.queue.owes() && !is_moved {
             true => Op::Tick,
             false => op,

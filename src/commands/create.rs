@@ -128,7 +128,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let key = args.key()?;
     let words = args.after_key();
     let new = args::create::create(Words::new(&words))?;
-    // What NX leaves as it is needs no check: others may have written to the stream since.
+    // A queue that NX leaves as it is needs no check: others may have written to the stream since.
     if !(new.if_missing && ctx.holds_queue(key)) {
         check_keys(ctx, key, &new.changes)?;
     }

@@ -52,7 +52,7 @@ impl Context {
         }
     }
 
-    /// What a key holds. The server removes it first if it has expired.
+    /// The type of value that a key holds. The server removes it first if it has expired.
     pub fn look_at(&mut self, name: Name<'_>) -> Holds {
         // SAFETY: the key is open, or null.
         self.with_key(name, |key| unsafe { held(key) })
@@ -102,7 +102,7 @@ impl Context {
     }
 }
 
-/// What a key holds.
+/// The type of value that an open key holds.
 ///
 /// # Safety
 /// `key` must be open, or null, which has the type of nothing.

@@ -22,8 +22,8 @@ pub struct DeliveryReply {
     binding: Option<(Binding, i32)>,
     /// The database, if the deliveries may be those of an earlier reply.
     repeats_in: Option<i32>,
-    /// What the call has applied, which comes before the deliveries. The inner `None`: its receipt
-    /// was stale.
+    /// The effects that the call has applied, which come before the deliveries. The inner `None`:
+    /// its receipt was stale.
     applied: Option<Option<Rc<Outcomes>>>,
 }
 

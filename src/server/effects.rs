@@ -39,7 +39,7 @@ pub struct Applying<'a, 'k> {
 }
 
 impl<'a, 'k> Applying<'a, 'k> {
-    /// What a command applies that ends the delivery with this receipt. `name` finds a key by its
+    /// The effects of a command that ends the delivery with this receipt. `name` finds a key by its
     /// word.
     pub fn new(
         key: Name<'k>,
@@ -68,10 +68,11 @@ impl<'a, 'k> Applying<'a, 'k> {
     }
 
     /// Acknowledges by `finish`, which returns `None` if the receipt is stale, and applies the
-    /// effects. Returns what came of both, or `None` if the receipt is stale: then nothing was done.
+    /// effects. Returns what came of both, or `None` if the receipt is stale: then nothing was
+    /// done.
     ///
-    /// Errors: something is not allowed, or cannot be done on the keys as they are. Then nothing was
-    /// done, and `finish` has not run.
+    /// Errors: something is not allowed, or cannot be done on the keys as they are. Then nothing
+    /// was done, and `finish` has not run.
     pub fn run<T>(
         &self,
         ctx: &mut Context,
@@ -91,7 +92,8 @@ impl<'a, 'k> Applying<'a, 'k> {
 
     /// Brings the queue up to date. Returns whether the receipt is current.
     ///
-    /// Errors: the key holds another type, or an effect names a key that the command changes anyway.
+    /// Errors: the key holds another type, or an effect names a key that the command changes
+    /// anyway.
     fn check_queue(&self, ctx: &mut Context) -> Result<bool, Failure> {
         let moment = now();
         change_up_to_date(ctx, self.key, None, |_| moment, settle_begun)?;

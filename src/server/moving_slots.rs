@@ -35,7 +35,7 @@ pub enum May {
     OnlyOperate,
 }
 
-/// What may happen in the queue of a key at this operation; without one, nothing but due events is
+/// The part of an operation that may happen in the queue of a key; without `op`, only due events are
 /// asked for.
 ///
 /// Error: it would write to a key that is not here.

@@ -173,7 +173,8 @@ fn run_due_slices(ctx: &mut Context, deadline: u64) -> u64 {
     }
 }
 
-/// Whether the slice of a queue waits for other keys of its slot. Notes the arrival of one that does.
+/// Whether the slice of a queue waits for other keys of its slot. Notes the arrival of one that
+/// does.
 fn waits_for_slot(ctx: &mut Context, key: Name<'_>, due: Due) -> bool {
     let waits = moving_slots::waits(ctx, key);
     if let (true, Ok(mut opened)) = (waits, ctx.open_write(key)) {
@@ -215,7 +216,7 @@ fn run_slice(ctx: &mut Context, key: Name<'_>, db: i32, deadline: u64, due: Due)
     }
 }
 
-/// What a part of a slice has done.
+/// The work that a part of a slice has done.
 struct Ran {
     /// The step of a bulk operation in it, if there was one.
     bulk: Option<bulk_ops::Taken>,
@@ -304,8 +305,8 @@ fn is_turn_of_bulk() -> bool {
     turn
 }
 
-/// Ends leases whose connection is closed, at once or after a grace, if the key still has a queue. While
-/// a slot is on its way they may have to run until their own end.
+/// Ends leases whose connection is closed, at once or after a grace, if the key still has a queue.
+/// While a slot is on its way they may have to run until their own end.
 fn end_leases(ctx: &mut Context, key: Name<'_>, op: &Op<'_>) {
     let now = clock::now();
     let _ = change_up_to_date(

@@ -330,7 +330,7 @@ def test_commands_of_other_types_are_refused_on_a_queue(wire):
         must_fail(wire, call, ["WRONGTYPE"])
 
 
-# What the calls answer on a missing key. Those that are not here make it.
+# The replies of the calls on a missing key. Those that are not here make it.
 MISSING = {
     "ACK": 0, "NACK": 0, "TOUCH": 0, "SIGNAL": 0, "PURGE": 0, "REDRIVE": 0, "UNSCHEDULE": 0, "LEN": 0, "CANCEL": [None], "ACKSEND": None,
     "GET": None, "EXPLAIN": None, "WAIT": None, "UPDATE": 0, "RESCHEDULE": 0, "MFETCH": None, "NFETCH": None, "FETCH": [],

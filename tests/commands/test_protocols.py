@@ -168,7 +168,7 @@ OF_STATES = [
     *(f"LEN q {state}" for state in STATES),
     *(f"PURGE plain {state}" for state in STATES),
 ]
-# What is refused in MULTI and scripts on most servers.
+# The calls that most servers refuse in MULTI and scripts.
 EFFECTS = (
     "APPLY 15 SET k:{0}:s v PX 60000 DEL k:{0}:d INCRBY k:{0}:n 5 HSET k:{0}:h f v HDEL k:{0}:h g HINCRBY k:{0}:h n 2 SADD k:{0}:m a "
     "SREM k:{0}:m b ZADD k:{0}:z 1.5 a ZINCRBY k:{0}:z 2.5 b ZREM k:{0}:z c LPUSH k:{0}:l a RPUSH k:{0}:l b XADD k:{0}:x 1 f v MAXLEN 5 "

@@ -1,4 +1,4 @@
-"""What follows from the end of a message is done before any command sees the queue, however close the command comes.
+"""The consequences of the end of a message are done before any command sees the queue, however close the command comes.
 
 Each test sends the lease's end and the command that meets it in one pipeline, so that the timer comes between them or does not.
 """

@@ -1,4 +1,4 @@
-"""What ACK ... APPLY has changed is the same on a replica, after a restart and after a reload."""
+"""The effects of ACK ... APPLY are the same on a replica, after a restart and after a reload."""
 
 import random
 import time

@@ -100,7 +100,7 @@ def test_a_thousand_queues_go_on_after_a_step_back(wrong):  # noqa: F811
     server = wrong(HOUR)
     w = server.wire()
     keys = [f"q{n}" for n in range(1000)]
-    # What is due before the clock is put right keeps its lead. A slow machine takes over a second until then.
+    # A message that is due before the clock is put right keeps its lead. A slow machine takes over a second until then.
     w.send_many([("DQ.SEND", key, "x", "DELAY", 5000) for key in keys])
     assert all(w.recv() for _ in keys)
     put_right(server)

@@ -1,4 +1,4 @@
-"""What a queue names elsewhere (EVENTS, DEADTO, parents), where a client brings it by RESTORE or COPY."""
+"""The keys that a queue names elsewhere (EVENTS, DEADTO, parents), where a client brings it by RESTORE or COPY."""
 
 import pytest
 

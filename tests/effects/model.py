@@ -34,7 +34,7 @@ OF_TYPE = {
     "INCRBY": str, "HSET": Hash, "HDEL": Hash, "HINCRBY": Hash, "SADD": set, "SREM": set, "ZADD": SortedSet,
     "ZINCRBY": SortedSet, "ZREM": SortedSet, "LPUSH": list, "RPUSH": list, "XADD": Stream,
 }  # fmt: skip
-"""What a key must hold, if it holds anything. A list is modelled by one item for each of its own."""
+"""The type that a key must have, if it exists. A list is modelled by one item for each of its own."""
 
 
 def integer(text):
@@ -71,7 +71,7 @@ class Model:
         self.keys, self.expiring = {QUEUE: QUEUE}, set()
 
     def call(self, effects, conditions=(), is_current=True, is_limited=False, is_full=False):
-        """What a call replies: a list, None for a stale receipt, or the beginning of its error."""
+        """The reply of a call: a list, None for a stale receipt, or the beginning of its error."""
         for later, effect in enumerate(effects):
             for earlier, other in enumerate(effects[:later]):
                 if other[1] == effect[1] and not go_together(other, effect):

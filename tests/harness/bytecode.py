@@ -1,5 +1,5 @@
-"""What Python has compiled is kept, also where PYTHONDONTWRITEBYTECODE forbids it: then below target/, where it is in nobody's
-way. Otherwise each process of the tests compiles all of them anew, with their assertions, and each program that they start
+"""The bytecode that Python has compiled is kept, also where PYTHONDONTWRITEBYTECODE forbids it: then below target/, where
+it is in nobody's way. Otherwise each process of the tests compiles all of them anew, with their assertions, and each program that they start
 compiles the Python package."""
 
 import os

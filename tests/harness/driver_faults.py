@@ -42,7 +42,7 @@ def test_fetching(scene, fault):
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "long"])
 def test_reserved(scene, fault):
-    """What a worker has taken ahead of its handlers begins once, and soon: here when the next one asks, or at its old worker."""
+    """A message that a worker has reserved begins once, and soon: here when the next one asks, or at its old worker."""
     scene.wait_idle()
     slots, ahead = scene.driver.slots, scene.driver.ahead
     busy = [scene.send(LASTS[fault] + 1.5) for _ in range(slots)]

@@ -27,7 +27,7 @@ GROWN = 8
 # In a command these stand for the dump of the queue, for the receipt of a message that was just fetched, and for a number
 # that differs in each call.
 DUMP, RECEIPT, ROUND = object(), object(), object()
-# What does not depend on the size: to read a command and to reply.
+# The part that does not depend on the size: to read a command and to reply.
 FLOOR_US = 40
 
 

@@ -1,4 +1,4 @@
-"""What may hold up others: everything that touches every message of a large queue at once."""
+"""Operations that may hold up others: everything that touches every message of a large queue at once."""
 
 import time
 from dataclasses import dataclass
@@ -172,7 +172,7 @@ class Stalls:
         return self.counted("DQ.PURGE STATE delayed", self.bulk, ["DQ.PURGE", "q", "STATE", "delayed"])
 
     def purging_many_groups(self) -> Row:
-        """What all of very many groups have ready, ten messages each."""
+        """The ready messages of very many groups, ten messages each."""
         fill_groups(self.server, "q", self.bulk // 10, 10)
         name = f"DQ.PURGE STATE ready, {self.bulk // 10:,} groups"
         return self.counted(name, self.bulk, ["DQ.PURGE", "q", "STATE", "ready"])

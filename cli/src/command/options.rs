@@ -30,7 +30,7 @@ pub struct MessageOptions {
     /// Hold it until this batch has ended
     #[arg(long, value_name = "BATCH")]
     after: Option<String>,
-    /// What a dead message of that batch means for it: HOLD, GO or DIE
+    /// The outcome for it when a message of that batch dies: HOLD, GO or DIE
     #[arg(long, requires = "after")]
     on_fail: Option<String>,
     /// Send it only if its group has a pending or running message

@@ -50,7 +50,7 @@ pub struct ScheduleArgs {
     jitter: Option<Millis>,
     /// The payload; `-`, or nothing: all of the standard input
     payload: Option<String>,
-    /// What becomes of times that passed while the server was down
+    /// The fate of times that passed while the server was down
     #[arg(long, value_parser = ["skip", "once", "all"])]
     missed: Option<String>,
     /// Whether the schedule sends while its last message has not ended

@@ -54,7 +54,7 @@ pub struct Args {
     /// The message of which it is a child, in this or another queue
     #[arg(long, num_args = 2, value_names = ["QUEUE", "ID"])]
     parent: Vec<String>,
-    /// What its death means for its parent: HOLD, GO or DIE
+    /// The outcome for its parent when it dies: HOLD, GO or DIE
     #[arg(long, requires = "parent")]
     on_dead: Option<String>,
     /// Make the queue if it does not exist

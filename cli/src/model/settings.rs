@@ -72,7 +72,8 @@ fn tokens(shape: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the words of DQ.ALTER for the value of one setting as a person writes it. Nothing is 0.
-/// What is typed into one field is the value of this setting alone, and never another option.
+/// A text that is typed into one field is the value of this setting alone, and never another
+/// option.
 pub fn field(name: &str, typed: &str) -> Result<Vec<String>, String> {
     let shape = SETTINGS.iter().find(|(setting, _)| *setting == name);
     let (_, shape) = shape.ok_or_else(|| format!("{name}: there is no such setting"))?;

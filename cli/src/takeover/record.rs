@@ -18,7 +18,7 @@ pub struct Record {
     pub id: Bytes,
     /// Its fields, in the order of the server.
     pub fields: Vec<(Bytes, Bytes)>,
-    /// What hung on it, each part with its name first.
+    /// The keys that belonged to it, each part with its name first.
     pub extra: Vec<Vec<Bytes>>,
     /// The packed bytes, which the ledger keeps.
     pub packed: Bytes,

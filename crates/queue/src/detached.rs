@@ -1,4 +1,4 @@
-//! What was taken from a queue that came from elsewhere: the other keys that it named.
+//! The parts that were taken from a queue that came from elsewhere: the other keys that it named.
 
 use std::collections::BTreeSet;
 

@@ -59,7 +59,7 @@ impl World {
         Ok(done == Some(Done::Count(1)))
     }
 
-    /// What goes before a FETCH that acknowledges with effects. Returns the replies of the effects:
+    /// The steps before a FETCH that acknowledges with effects. Returns the replies of the effects:
     /// those of before where it repeats its token.
     ///
     /// Error: the words of the error that the client gets.

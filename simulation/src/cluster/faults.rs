@@ -60,7 +60,7 @@ impl Cluster {
         let bytes = saved(queue);
         *queue = loaded(&bytes, 64 * 1024)?;
         let changed = difference(&bytes, &saved(queue));
-        // What is left of a bulk operation names places in the memory of the primary.
+        // The rest of a bulk operation names places in the memory of the primary.
         self.bulk = None;
         self.event(what);
         match changed {

@@ -153,7 +153,7 @@ impl Neighbours {
         self.receipt = self.receipt.max(place.queue.last_receipt() + 1);
     }
 
-    /// What went wrong within a change.
+    /// The fault that was found within a change.
     pub(super) fn failure(&mut self) -> Result<(), String> {
         match self.failed.take() {
             Some(why) => Err(why),

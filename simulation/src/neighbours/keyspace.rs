@@ -1,4 +1,5 @@
-//! What a change of one queue owes to others: the core settles it ([`dq_queue::keyspace`]).
+//! The work that a change of one queue owes to others: the core settles it
+//! ([`dq_queue::keyspace`]).
 
 use super::change::Begun;
 use super::{Neighbours, KEYS};

@@ -1,9 +1,9 @@
 //! A few queues on one server that send each other dead letters, the ends of children, and what
 //! follows from a job.
 //!
-//! They do all that a client can ask for, and may be reloaded, restored without their ties, deleted,
-//! or come from a log or a replica at any moment. After each step every queue must equal its replica
-//! and owe nothing to the others.
+//! They do all that a client can ask for, and may be reloaded, restored without their ties,
+//! deleted, or come from a log or a replica at any moment. After each step every queue must equal
+//! its replica and owe nothing to the others.
 
 mod change;
 mod faults;
@@ -44,7 +44,7 @@ pub enum Bug {
     LogsNoReports,
     /// That dead messages have gone is not logged.
     LogsNoMoves,
-    /// What a queue owes after an operation is forgotten.
+    /// The work that a queue owes after an operation is forgotten.
     ForgetsWhatIsOwed,
 }
 
@@ -76,12 +76,12 @@ pub struct Neighbours {
     /// The receipts that were given out.
     oracle: Oracle,
     bug: Option<Bug>,
-    /// What went wrong within a change.
+    /// The fault that was found within a change.
     failed: Option<String>,
     trace: VecDeque<Entry>,
     /// Operations and slices of time so far.
     pub steps: u64,
-    /// What the queues have sent each other so far.
+    /// The messages that the queues have sent each other so far.
     pub sent: u64,
 }
 

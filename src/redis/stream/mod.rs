@@ -126,7 +126,8 @@ impl Context {
         self.open_stream_to(name, READ_WRITE)
     }
 
-    /// Opens a key to look at the stream in it, or at the lack of one. Error: it holds another type.
+    /// Opens a key to look at the stream in it, or at the lack of one. Error: it holds another
+    /// type.
     pub fn look_at_stream<'a>(&'a mut self, name: Name<'a>) -> Result<Stream<'a>, WrongType> {
         self.open_stream_to(name, raw::REDISMODULE_READ as c_int)
     }
@@ -193,8 +194,8 @@ impl Stream<'_> {
         self.last == Id::MAX || self.kind() == STREAM && self.last_given() == Some(Id::MAX)
     }
 
-    /// The greatest id that the stream has given, as its milliseconds and its number. Nothing can be
-    /// added after this question.
+    /// The greatest id that the stream has given, as its milliseconds and its number. Nothing can
+    /// be added after this question.
     pub fn greatest(mut self) -> (u64, u64) {
         let id = match self.kind() == STREAM {
             true => self.last_given().unwrap_or(self.last),
@@ -207,7 +208,7 @@ impl Stream<'_> {
         matches!(self.kind(), STREAM | EMPTY)
     }
 
-    /// What the key holds.
+    /// The value that the key holds.
     fn kind(&self) -> c_int {
         match self.key.is_null() {
             true => EMPTY,
@@ -312,8 +313,8 @@ impl Stream<'_> {
             made.push(value);
             words.extend([known(name), value]);
         }
-        // SAFETY: the key is open for writing; the server copies the strings, and those that were made
-        // for this entry are freed once.
+        // SAFETY: the key is open for writing; the server copies the strings, and those that were
+        // made for this entry are freed once.
         let added = unsafe {
             let added = api!(RedisModule_StreamAdd(
                 self.key,
@@ -339,8 +340,8 @@ impl Stream<'_> {
         unsafe { api!(RedisModule_ValueLength(self.key)) as u64 }
     }
 
-    /// Removes the oldest entries until `len` are left. Returns how many it removed. The server walks
-    /// twice over what was removed of the oldest node before, which may be a hundred entries.
+    /// Removes the oldest entries until `len` are left. Returns how many it removed. The server
+    /// walks twice over what was removed of the oldest node before, which may be a hundred entries.
     pub fn trim(&mut self, len: u64) -> u64 {
         let len = i64::try_from(len).unwrap_or(i64::MAX);
         // SAFETY: the key is open for writing.

@@ -26,7 +26,7 @@ pub(super) struct Rest {
     pub(super) ended: Vec<Ending>,
     /// The entries of the event stream.
     entries: Option<Entries>,
-    /// What the queue owes to other keys.
+    /// The work that the queue owes to other keys.
     pub(super) owed: Option<Owed>,
     /// Whether the collecting of log entries began for it.
     pub(super) began_to_collect: bool,
@@ -56,7 +56,7 @@ impl Rest {
 }
 
 impl<'c> Aftermath<'c> {
-    /// What follows from a change of the queue in this key.
+    /// The work that follows from a change of the queue in this key.
     pub(super) fn of(key: Name<'c>, happened: Happened, rest: Option<Box<Rest>>) -> Aftermath<'c> {
         Aftermath {
             key,

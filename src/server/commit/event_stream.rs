@@ -1,8 +1,8 @@
 //! Adds the transitions of messages to the event stream of their queue (EVENTS).
 //!
 //! Each server that applies a change does so itself, a replica and the replay of a log included, in
-//! the order in which it applies changes. Ids follow from the times of the transitions and from what
-//! is in the stream, so all servers have the same entries.
+//! the order in which it applies changes. Ids follow from the times of the transitions and from
+//! what is in the stream, so all servers have the same entries.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -86,7 +86,7 @@ thread_local! {
 /// The most streams of a database that are remembered.
 const MOST_STREAMS: usize = 100_000;
 
-/// What is known of a stream before entries are added to it.
+/// The state of a stream before entries are added to it.
 struct Known<'s> {
     stream: (i32, &'s [u8]),
     /// The last entry up to which all are transitions. `None`: not known.
@@ -107,8 +107,8 @@ impl<'s> Known<'s> {
     }
 
     /// Remembers the stream to which transitions were added. Returns whether it may be trimmed, if
-    /// it `is_long`: all its entries are transitions. O(entries that were not seen before), where it
-    /// is long; else O(1).
+    /// it `is_long`: all its entries are transitions. O(entries that were not seen before), where
+    /// it is long; else O(1).
     fn update(self, stream: &Stream<'_>, is_long: bool) -> bool {
         let (ours, is_all) = match (self.is_all, is_long) {
             (true, _) => (stream.last(), true),
@@ -133,8 +133,8 @@ impl<'s> Known<'s> {
 }
 
 /// How many of `len` entries a trim leaves of a stream that may have `most`. A trim costs more than
-/// all else that an event does, whether it removes one entry or some. So a stream that is as long as
-/// by default, or longer, is trimmed several entries at a time, and a shorter one exactly.
+/// all else that an event does, whether it removes one entry or some. So a stream that is as long
+/// as by default, or longer, is trimmed several entries at a time, and a shorter one exactly.
 fn left_by_trim(most: u64, len: u64) -> u64 {
     match most {
         DEFAULT_EVENTS_LEN.. => most.min(len - 32),

@@ -17,7 +17,7 @@ use super::event_stream::Appended;
 use super::{begin_without_events, change_silently, creation, renewing, Begun, Slot};
 use crate::server::{clock, wakeups};
 
-/// What a change has caused in other keys, to be published when all are closed.
+/// The changes that followed in other keys, to be published when all are closed.
 #[derive(Default)]
 pub struct Others {
     pub queues: Vec<(OwnedName, Happened)>,

@@ -53,7 +53,7 @@ pub fn message(
         }
     }
     if let Some(left) = value["retries-left"].as_i64() {
-        // What makes it dead counts as a failure.
+        // The end that makes it dead counts as a failure.
         let failure = i64::from(state == "dead" && left >= 0);
         all.extend(words([b"RETRIES", (left + failure).to_string().as_bytes()]));
     }

@@ -13,7 +13,7 @@ export interface Lease {
   gathered: Gathered;
 }
 
-/** Who takes with a token. Workers number their tokens: `id:1`, `id:2`. */
+/** The consumer that takes with a token. Workers number their tokens: `id:1`, `id:2`. */
 export function consumerOf(token: string): string {
   return token.split(':')[0] || 'bullmq';
 }

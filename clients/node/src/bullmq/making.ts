@@ -24,7 +24,7 @@ const OPTIONS: Word[] = [
 /** Whether the events of a queue are told, as far as this process knows. By key. */
 const telling = new Set<string>();
 
-/** What an entry of BullMQ's own begins with in the event stream, so that the server takes it for one of dq. */
+/** The first field of an entry of BullMQ's own in the event stream, so that the server takes it for one of dq. */
 export const OWN_ENTRY: readonly string[] = ['dq', 'client'];
 
 export class Making {

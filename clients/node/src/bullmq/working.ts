@@ -31,7 +31,7 @@ export class Working {
   /** Whether the event `drained` was told. The last jobs of a burst may end together. */
   #drained = false;
   #closed = false;
-  /** Who takes, and the name of the worker. */
+  /** The consumer that takes, which is the name of the worker. */
   #worker = 'bullmq';
   #name: string | undefined;
   /** Whether more calls may follow in the same moment. Who takes jobs by hand names each token. */

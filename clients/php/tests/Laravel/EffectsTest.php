@@ -6,7 +6,7 @@ namespace Dq\Tests\Laravel;
 
 use Dq\Tests\Server;
 
-/** What a job changes in the same step as its end. */
+/** The changes that a job makes in the same step as its end. */
 final class EffectsTest extends AppTestCase
 {
     /** @dataProvider drivers */

@@ -18,7 +18,7 @@ use Symfony\Component\Messenger\Middleware\HandleMessageMiddleware;
 use Symfony\Component\Messenger\Transport\Serialization\PhpSerializer;
 use Symfony\Component\Messenger\Worker;
 
-/** What a handler changes in the same step as the ack of its message. */
+/** The changes that a handler makes in the same step as the ack of its message. */
 final class EffectsTest extends TestCase
 {
     public function testTheEffectsOfAHandlerGoWithTheAckAndOnlyWithThat(): void

@@ -1,4 +1,4 @@
-"""What actors of Dramatiq change in the same step as the acks of their messages."""
+"""The changes that actors of Dramatiq make in the same step as the acks of their messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What tasks of Celery change in the same step as their acks, with a worker of processes and one of threads."""
+"""The changes that tasks of Celery make in the same step as their acks, with a worker of processes and one of threads."""
 
 import os
 import subprocess

@@ -34,7 +34,7 @@ impl<'a> ApplyOptions<'a> {
         Ok(())
     }
 
-    /// What was read; `None` if neither option was given.
+    /// The words that were read; `None` if neither option was given.
     ///
     /// Errors: IF without APPLY, `receipts` is not 1, or two effects that change the same.
     pub fn finish(self, receipts: usize) -> Parsed<Option<Box<Apply<'a>>>> {

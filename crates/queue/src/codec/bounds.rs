@@ -45,8 +45,8 @@ pub const TIME: Bound = Bound {
 };
 /// How often something happened to a message.
 pub const SMALL: Bound = up_to(u32::MAX as u64, "a count must be at most 2^32-1");
-/// What may be larger than it can be used, such as a statistic, which stops at 2^53-1: that is no
-/// reason to refuse a queue.
+/// A number that may be larger than it can be used, such as a statistic, which stops at 2^53-1:
+/// that is no reason to refuse a queue.
 pub const CUT: Bound = up_to(u64::MAX, "");
 /// Which parts follow, as bits. The reader refuses those that it does not know.
 pub const PARTS: Bound = up_to(u64::MAX, "");

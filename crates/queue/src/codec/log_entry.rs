@@ -221,7 +221,7 @@ impl<'o, 'a> LogEntry<'o, 'a> {
             }
         }
         let done = queue.apply_logged(&self.op, moment);
-        // What became of dead messages and of children follows in log entries of its own.
+        // The fate of dead messages and of children follows in log entries of its own.
         queue.forget_reports();
         let done = done.map_err(|error| format!("the queue refuses the operation: {error:?}"))?;
         match missing {

@@ -46,7 +46,8 @@ pub struct TokenDelivery {
     pub first: Receipt,
     /// How many receipts it has; at least 1, and 0 only with `applied`.
     pub count: u64,
-    /// What the FETCH has applied (APPLY), as [`effect`](crate::codec::effect) writes it.
+    /// The effects that the FETCH has applied (APPLY), as [`effect`](crate::codec::effect) writes
+    /// it.
     pub applied: Option<Box<[u8]>>,
 }
 

@@ -40,7 +40,7 @@ pub enum Verb {
     PExpire,
 }
 
-/// What a key holds.
+/// The type of value that a key holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
     /// The key does not exist.
@@ -82,7 +82,7 @@ struct Row {
     name: &'static str,
     /// Number of words behind the key; XADD's is not fixed.
     words: usize,
-    /// What its key must hold, or nothing; `None`: whatever it holds.
+    /// The type that its key must hold, if it holds anything; `None`: whatever it holds.
     needs: Option<Holds>,
     access: Access,
     /// Whether the server refuses it at `maxmemory`.
@@ -219,16 +219,16 @@ impl Effect<'_> {
     }
 }
 
-/// What must hold for a call to be done.
+/// A condition that must hold for a call to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Condition<'a> {
     /// The index of the key among the words of the call.
     pub at: usize,
-    /// What must hold of it.
+    /// The test that it must pass.
     pub is: Is<'a>,
 }
 
-/// What a condition asks of a key.
+/// The test of a condition on a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Is<'a> {
     /// The key exists.
@@ -244,7 +244,7 @@ pub enum Is<'a> {
 pub struct Apply<'a> {
     /// The effects in the order in which they are done; 1 to [`MOST_EFFECTS`].
     pub effects: Vec<Effect<'a>>,
-    /// What must hold; up to [`MOST_CONDITIONS`].
+    /// The conditions that must hold; up to [`MOST_CONDITIONS`].
     pub conditions: Vec<Condition<'a>>,
 }
 

@@ -34,7 +34,7 @@ impl PlainKeys {
         self.stored.retain(|_, stored| !is_over(stored));
     }
 
-    /// What a key holds.
+    /// The type of value that a key holds.
     pub fn holds(&self, key: &[u8]) -> Holds {
         match self.stored.get(key).map(|stored| &stored.value) {
             None => Holds::Nothing,
@@ -78,8 +78,8 @@ impl PlainKeys {
         told.collect()
     }
 
-    /// Does an effect as the log has it: on a replica, where a key that has expired may still be, or
-    /// for the first time on a primary.
+    /// Does an effect as the log has it: on a replica, where a key that has expired may still be,
+    /// or for the first time on a primary.
     ///
     /// # Errors
     /// A command that this server does not know, or that the value refuses.

@@ -7,7 +7,7 @@ use super::{Effect, Holds, Verb};
 pub enum Refused {
     /// The key holds a value of another type.
     WrongType,
-    /// What is stored is not an integer, or the sum would be no number.
+    /// The stored value is not an integer, or the sum would be no number.
     NotNumber,
     /// The sum would not fit into 64 bits, or the stream has given its greatest id.
     Overflow,
@@ -26,7 +26,7 @@ impl Refused {
 
 /// The keys as they are, for [`refusal`]. Each question is about the key of an effect.
 pub trait Keys {
-    /// What the key holds.
+    /// The type of value that the key holds.
     fn holds(&mut self, effect: &Effect<'_>) -> Holds;
     /// The string in the key, which holds one.
     fn text(&mut self, effect: &Effect<'_>) -> Option<Vec<u8>>;

@@ -1,4 +1,4 @@
-//! What stands between the stars of patterns with several: the parts of all of them are searched
+//! The texts between the stars of patterns with several: the parts of all of them are searched
 //! for in a name at once.
 //!
 //! The parts are a tree of bytes. Going over a name, the search is at the node of the longest

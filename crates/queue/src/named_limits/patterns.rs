@@ -25,7 +25,7 @@ pub struct Patterns {
     with_one: Vec<Tailed>,
     /// The patterns with each head that have several.
     with_several: Vec<Tailed>,
-    /// What stands between the stars of those.
+    /// The texts between the stars of those.
     parts: Parts,
 }
 

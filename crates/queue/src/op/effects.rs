@@ -78,7 +78,7 @@ pub struct Told {
     /// The transitions of messages, in order, where the queue has an event stream. Every server
     /// that applies the operation adds them to the stream itself.
     pub transitions: Vec<Transition>,
-    /// What a loop was to do that was ended because it made no progress. Only a bug of the queue
+    /// The task of a loop that was ended because it made no progress. Only a bug of the queue
     /// causes that: an index that is broken.
     pub stuck: Option<&'static str>,
 }

@@ -306,14 +306,14 @@ pub enum Op<'a> {
     Applied(Applied<'a>),
 }
 
-/// What a FETCH with a token has applied.
+/// The effects that a FETCH with a token has applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied<'a> {
     /// The consumer.
     pub consumer: Cow<'a, [u8]>,
     /// The token.
     pub token: Cow<'a, [u8]>,
-    /// What the effects have replied, as [`effect`](crate::codec::effect) writes it.
+    /// The replies of the effects, as [`effect`](crate::codec::effect) writes it.
     pub outcomes: Cow<'a, [u8]>,
 }
 

@@ -1,15 +1,15 @@
 //! The queue: its content, and the state that its parts share.
 //!
-//! `ops/` has one file for each thing that a client can ask for. `time/` does what
-//! is due by itself: due times, lease ends, expiries, schedules; it also knows clocks
-//! that are ahead of the server's. `moves.rs` moves a message between stored states
-//! and keeps every index in step, `ends/` ends one, with all that follows from it, and `lookup.rs`
-//! finds one.
-//! `delivery/` tells what the queue can give and in which order, and brings running
-//! messages back. `limits/` keeps groups from giving after failures. `batches/` counts the messages of named
-//! batches, `detached.rs` cuts ties to other keys, `stuck.rs` ends loops that make no progress, and `held/` has the messages that wait for a batch, for children or for a signal. `bulk/` divides an
-//! operation on many messages into slices. `inspect/` only reads. `rebuild/` takes a
-//! queue apart for a snapshot and builds it from one, checked.
+//! `ops/` has one file for each thing that a client can ask for. `time/` does what is due by
+//! itself: due times, lease ends, expiries, schedules; it also knows clocks that are ahead of the
+//! server's. `moves.rs` moves a message between stored states and keeps every index in step,
+//! `ends/` ends one, with all that follows from it, and `lookup.rs` finds one. `delivery/` tells
+//! what the queue can give and in which order, and brings running messages back. `limits/` keeps
+//! groups from giving after failures. `batches/` counts the messages of named batches,
+//! `detached.rs` cuts ties to other keys, `stuck.rs` ends loops that make no progress, and `held/`
+//! has the messages that wait for a batch, for children or for a signal. `bulk/` divides an
+//! operation on many messages into slices. `inspect/` only reads. `rebuild/` takes a queue apart
+//! for a snapshot and builds it from one, checked.
 
 mod batches;
 pub mod bulk;
@@ -120,7 +120,7 @@ pub struct Queue {
     dead_letters: Option<Box<DeadLetters>>,
     /// The ties to other keys that the queue has lost on its way here. `None` if there are none.
     detached: Option<Box<Detached>>,
-    /// What the ends of messages have caused and is not settled yet. `None` where that is nothing,
+    /// The consequences of ends of messages that are not settled yet. `None` where that is nothing,
     /// and so whenever a command has ended.
     unsettled: Option<Box<Unsettled>>,
     /// Limits with names. `None` if no message and no DQ.LIMIT has named one.

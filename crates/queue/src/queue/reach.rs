@@ -1,5 +1,5 @@
-//! The other keys that a change of the queue may write to: its event stream, its queue of DEADTO, and
-//! the queues of the parents of its messages.
+//! The other keys that a change of the queue may write to: its event stream, its queue of DEADTO,
+//! and the queues of the parents of its messages.
 //!
 //! In a cluster the keys of a slot may be on their way to another node, so the server asks which of
 //! them an operation needs. A key too many only makes an operation wait that need not.
@@ -15,7 +15,7 @@ use crate::{Millis, Receipt, Seq};
 /// The keys of other values, each once.
 type Keys<'q> = BTreeSet<&'q [u8]>;
 
-/// What an operation may do to messages, as far as other keys learn of it.
+/// The reach of an operation among messages, as far as other keys learn of it.
 enum Reach {
     /// Nothing.
     Nothing,

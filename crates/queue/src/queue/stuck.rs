@@ -1,7 +1,7 @@
-//! Loops that would never end. Each loop that takes the first entry of an index away, until the index
-//! has no more, relies on the entry being gone behind its turn. Where an index is broken it is not.
-//! Such a loop ends, and says so ([`Queue::note_stuck`]): a server that goes on and alarms is better
-//! than one that stands still.
+//! Loops that would never end. Each loop that takes the first entry of an index away, until the
+//! index has no more, relies on the entry being gone behind its turn. Where an index is broken it
+//! is not. Such a loop ends, and says so ([`Queue::note_stuck`]): a server that goes on and alarms
+//! is better than one that stands still.
 
 use super::time::Event;
 use super::Queue;
@@ -52,8 +52,8 @@ impl Queue {
         self.effects.told_mut().stuck = Some(what);
     }
 
-    /// What an event of this kind takes away, with its time; `None` if there is none, or if nothing
-    /// can keep the event from taking it away.
+    /// The entry that an event of this kind takes away, with its time; `None` if there is none, or
+    /// if nothing can keep the event from taking it away.
     #[inline]
     pub(super) fn first_of(&self, event: Event) -> Option<(Millis, u64)> {
         match event {

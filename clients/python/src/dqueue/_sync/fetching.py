@@ -16,7 +16,7 @@ log = logging.getLogger("dqueue")
 
 
 class Fetching:
-    """What the threads of a worker share."""
+    """The state that the threads of a worker share."""
 
     def __init__(self, queue: Any, timing: Timing, consumer: str, settling: Settling, stopping: threading.Event) -> None:
         self._queue = queue

@@ -1,4 +1,4 @@
-"""What a task of taskiq changes in the same step as its ack."""
+"""The changes that a task of taskiq makes in the same step as its ack."""
 
 from contextvars import ContextVar
 from typing import Any

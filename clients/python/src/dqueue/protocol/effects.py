@@ -25,7 +25,7 @@ class Effects:
         self._effects: list[list[Word]] = []
         self._conditions: list[list[Word]] = []
         self.applied: list[Any] | None = None
-        """What the plain commands have replied, after the call; None if the lease was lost."""
+        """The replies of the plain commands, after the call; None if the lease was lost."""
 
     def __bool__(self) -> bool:
         return bool(self._effects or self._conditions)

@@ -68,7 +68,8 @@ fn numbers(bytes: &[u8], read: impl FnOnce()) -> Vec<Read> {
 }
 
 impl Read {
-    /// What is put in its place: its bounds, what is just beyond them, and what goes round.
+    /// The numbers that are put in its place: its bounds, what is just beyond them, and what goes
+    /// round.
     fn forged(&self) -> Vec<u64> {
         let Bound { least, most, .. } = *self.bound;
         let mut all = vec![least, most, 1 << 63, u64::MAX, MAX_EXACT];
@@ -276,7 +277,7 @@ fn no_number_of_a_log_entry_makes_a_queue_endless() {
             for (forged, is_refused) in all_forged(entry, &numbers) {
                 let refused = LogEntry::decode(&forged).is_err();
                 assert!(!is_refused || refused, "{forged:02x?} is taken");
-                // What is refused leaves the queue as if the entry were missing.
+                // An entry that is refused leaves the queue as if the entry were missing.
                 if refused {
                     continue;
                 }

@@ -275,7 +275,7 @@ impl Queue {
     }
 }
 
-/// What a message adds to the tag of a group with this weight that has used `used`.
+/// The amount that a message adds to the tag of a group with this weight that has used `used`.
 fn charge_of(used: u64, weight: u64) -> u64 {
     used.saturating_mul(SCALE)
         .min(MOST_CHARGED)

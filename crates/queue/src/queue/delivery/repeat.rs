@@ -74,7 +74,7 @@ impl Queue {
         self.consumers.set_token_delivery(consumer, delivery);
     }
 
-    /// What the last FETCH of this consumer has applied, if it had this token.
+    /// The effects that the last FETCH of this consumer has applied, if it had this token.
     pub fn applied(&self, consumer: &[u8], token: &[u8]) -> Option<&[u8]> {
         let last = self.consumers.token_delivery_of(consumer);
         let last = last.filter(|last| *last.token == *token)?;

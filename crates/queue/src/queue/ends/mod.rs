@@ -3,7 +3,7 @@
 //! A message ends in [`Queue::end`], and nowhere else. What its end causes is noted there, in one
 //! list ([`Owed`]) and in the batches, and is settled before anything else sees the queue:
 //! [`Queue::settle`] does the part that concerns this queue, behind each event and each operation.
-//! What concerns other keys (`letters.rs`, `siblings.rs`) leaves the queue with
+//! Work that concerns other keys (`letters.rs`, `siblings.rs`) leaves the queue with
 //! [`Queue::take_owed`], and [`crate::keyspace::settle`] does it. Until then no operation is
 //! applied ([`Queue::apply`]) and no event runs ([`Queue::advance`]).
 //!
@@ -27,11 +27,11 @@ use crate::seeded::settles_late;
 use crate::settings::{Clock, OnDead};
 use crate::{Millis, Seq, IS_SMALL};
 
-/// The number of dead messages for another queue, or of half as many transitions, with which a slice
-/// of time ends.
+/// The number of dead messages for another queue, or of half as many transitions, with which a
+/// slice of time ends.
 const MANY: usize = if IS_SMALL { 4 } else { 128 };
 
-/// What a change of a queue owes to other keys.
+/// The work that a change of a queue owes to other keys.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Owed {
     /// The dead messages for another queue, if the queue has any.
@@ -51,7 +51,7 @@ pub struct Letters {
     pub stays: Option<Stays>,
 }
 
-/// What the ends of messages have caused and is not settled yet.
+/// The consequences of ends of messages that are not settled yet.
 #[derive(Debug, Clone, Default)]
 pub(in crate::queue) struct Unsettled {
     /// The messages that waited for the end of runs, and are to be sent.

@@ -120,7 +120,8 @@ impl Queue {
             if !self.ack_one(receipt, op.result.as_deref(), now) {
                 return Done::AckSent(None);
             }
-            // What waited for the end of the run takes the id before the messages that are sent.
+            // The message that waited for the end of the run takes the id before the messages that
+            // are sent.
             self.send_reruns(now);
         }
         let mut sent = SmallVec::with_capacity(op.sends.len() + op.signals.len());

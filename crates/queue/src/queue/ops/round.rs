@@ -28,7 +28,8 @@ pub(in crate::queue) const MOST_PASSED: u64 = 1024;
 /// Maximum number of deliveries for which room is allocated in advance.
 const MOST_RESERVED: u64 = 127;
 impl Round<'_> {
-    /// What the FETCH has done so far. A turn that changes nothing of it must change the line.
+    /// The work that the FETCH has done so far. A turn that changes nothing of it must change the
+    /// line.
     #[inline]
     pub fn done(&self) -> (u64, u64, u64) {
         (self.left, self.expired, self.passed)

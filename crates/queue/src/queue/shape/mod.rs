@@ -275,7 +275,8 @@ impl Writer {
         self.extension(message);
     }
 
-    /// What a plain message does not have. It may be stored in a longer form than it needs.
+    /// The parts that a plain message does not have. It may be stored in a longer form than it
+    /// needs.
     fn extension(&mut self, message: &Message) {
         self.choices(message.choices());
         // Of a parked message, since when it is.

@@ -12,7 +12,7 @@ use crate::{Moment, Seq};
 
 const GONE: Seq = 1000;
 
-/// What was stuck since the last call.
+/// The loops that were stuck since the last call.
 fn stuck(b: &mut Fixture) -> Option<&'static str> {
     b.queue.take_effects().told.and_then(|told| told.stuck)
 }

@@ -1,4 +1,4 @@
-"""What a task of Celery changes in the same step as its ack.
+"""The changes that a task of Celery makes in the same step as its ack.
 
 The process that runs the task acks it, when it has succeeded. That may be a child of the process that holds the message,
 which must not ack it as well.
