@@ -6,6 +6,9 @@ use smallvec::SmallVec;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int};
 
+/// One byte more than an integer of 64 bits can have in a text, with its sign.
+pub const LONGEST_NUMBER: usize = 21;
+
 /// The reply of the server is of a kind that no effect has, or it has refused the command.
 pub struct Unexpected(pub String);
 
@@ -58,13 +61,22 @@ impl Context {
         self.with_key(name, |key| unsafe { held(key) })
     }
 
-    /// Whether a key holds this string.
+    /// Whether a key holds this string. Unlike [`Context::number_of`] it leaves the string stored as
+    /// it is.
     pub fn has_text(&mut self, name: Name<'_>, text: &[u8]) -> bool {
-        self.text_of(name).is_some_and(|found| found == text)
+        // SAFETY: the key is open, or null, which has no length.
+        let has_length = self.with_key(name, |key| unsafe {
+            held(key) == Holds::String && api!(RedisModule_ValueLength(key)) == text.len()
+        });
+        has_length
+            && self
+                .ask(b"GET", name, &[])
+                .is_some_and(|found| found == text)
     }
 
-    /// The string that a key holds; `None` if it holds none.
-    pub fn text_of(&mut self, name: Name<'_>) -> Option<Vec<u8>> {
+    /// The beginning of the string that a key holds, as long as a number of 64 bits can be; `None`
+    /// if it holds none. The server may store a number anew as a text, until the next INCRBY.
+    pub fn number_of(&mut self, name: Name<'_>) -> Option<SmallVec<[u8; LONGEST_NUMBER]>> {
         self.with_key(name, |key| {
             // SAFETY: the key is open, or null.
             if unsafe { held(key) } != Holds::String {
@@ -73,15 +85,23 @@ impl Context {
             let mut len = 0;
             // SAFETY: the key is open and holds a string, whose bytes live until it is closed.
             unsafe {
-                let text: *mut c_char = api!(RedisModule_StringDMA(
-                    key,
-                    &mut len,
-                    raw::REDISMODULE_READ as c_int
-                ));
+                let mode = raw::REDISMODULE_READ as c_int;
+                let text: *mut c_char = api!(RedisModule_StringDMA(key, &mut len, mode));
+                let len = len.min(LONGEST_NUMBER);
                 (!text.is_null())
-                    .then(|| std::slice::from_raw_parts(text.cast::<u8>(), len).to_vec())
+                    .then(|| SmallVec::from_slice(std::slice::from_raw_parts(text.cast(), len)))
             }
         })
+    }
+
+    /// The text that a plain command replies; `None` for anything else.
+    pub fn ask(&mut self, command: &[u8], key: Name<'_>, words: &[&[u8]]) -> Option<Vec<u8>> {
+        match self.run_plain(command, key, words) {
+            Ok(Some(Outcome::Text(text))) => Some(text.into_vec()),
+            // The stored text may be OK.
+            Ok(Some(Outcome::Done)) => Some(b"OK".to_vec()),
+            _ => None,
+        }
     }
 
     fn with_key<R>(

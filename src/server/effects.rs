@@ -252,14 +252,9 @@ impl<'k> Running<'_, '_, 'k> {
             .map(|(_, name)| name)
     }
 
-    fn ask(&mut self, effect: &Effect<'_>, command: &[u8], word: &[u8]) -> Option<Vec<u8>> {
+    fn ask(&mut self, effect: &Effect<'_>, command: &[u8], words: &[&[u8]]) -> Option<Vec<u8>> {
         let name = self.name(effect)?;
-        match self.ctx.run_plain(command, name, &[word]) {
-            Ok(Some(Outcome::Text(text))) => Some(text.into_vec()),
-            // A field may hold the text OK.
-            Ok(Some(Outcome::Done)) => Some(b"OK".to_vec()),
-            _ => None,
-        }
+        self.ctx.ask(command, name, words)
     }
 }
 
@@ -269,16 +264,17 @@ impl Keys for Running<'_, '_, '_> {
         name.map_or(Holds::Nothing, |name| self.ctx.look_at(name))
     }
 
-    fn text(&mut self, effect: &Effect<'_>) -> Option<Vec<u8>> {
-        self.name(effect).and_then(|name| self.ctx.text_of(name))
+    fn number(&mut self, effect: &Effect<'_>) -> Option<Vec<u8>> {
+        let name = self.name(effect)?;
+        Some(self.ctx.number_of(name)?.into_vec())
     }
 
     fn field(&mut self, effect: &Effect<'_>, field: &[u8]) -> Option<Vec<u8>> {
-        self.ask(effect, b"HGET", field)
+        self.ask(effect, b"HGET", &[field])
     }
 
     fn score(&mut self, effect: &Effect<'_>, member: &[u8]) -> Option<f64> {
-        let text = self.ask(effect, b"ZSCORE", member)?;
+        let text = self.ask(effect, b"ZSCORE", &[member])?;
         effect::refusal::double(&text)
     }
 

@@ -83,6 +83,13 @@ def test_conditions_that_do_not_hold_leave_the_message_running(r, key):
     assert (done, r.get("balance"), q.state("a")) == ([0], b"0", "finished")
 
 
+def test_a_condition_leaves_a_number_stored_as_a_number(r, key):
+    q, receipt = running(r, key)
+    r.set("n", 7)
+    assert q.do("ACK", receipt, *apply("SET done 1"), "IF", 1, "EQUALS", "n", 7) == [b"OK"]
+    assert r.object("ENCODING", "n") == b"int"
+
+
 def test_a_repeated_token_tells_the_same_and_applies_nothing_again(server, r, key):
     q, receipt = running(r, key)
     words = ["FETCH", "CONSUMER", "w", "TOKEN", "t", "ACK", 1, receipt, *apply("INCRBY n 1", "ZINCRBY z 1.5 m", "XADD x 1 f v")]

@@ -126,7 +126,7 @@ impl Keys for Acking<'_> {
         }
     }
 
-    fn text(&mut self, effect: &Effect<'_>) -> Option<Vec<u8>> {
+    fn number(&mut self, effect: &Effect<'_>) -> Option<Vec<u8>> {
         self.world.plain.text(effect.key).map(<[u8]>::to_vec)
     }
 

@@ -28,8 +28,8 @@ impl Refused {
 pub trait Keys {
     /// The type of value that the key holds.
     fn holds(&mut self, effect: &Effect<'_>) -> Holds;
-    /// The string in the key, which holds one.
-    fn text(&mut self, effect: &Effect<'_>) -> Option<Vec<u8>>;
+    /// The string in the key, which holds one, or its beginning where it is too long for a number.
+    fn number(&mut self, effect: &Effect<'_>) -> Option<Vec<u8>>;
     /// The value of this field of the hash in the key.
     fn field(&mut self, effect: &Effect<'_>, field: &[u8]) -> Option<Vec<u8>>;
     /// The score of this member of the sorted set in the key.
@@ -64,7 +64,7 @@ fn refused(effect: &Effect<'_>, added: u64, keys: &mut impl Keys) -> Option<Refu
     }
     let by = |at: usize| integer(effect.words.get(at).copied().unwrap_or_default());
     match effect.verb {
-        Verb::IncrBy => sum(keys.text(effect), by(0)),
+        Verb::IncrBy => sum(keys.number(effect), by(0)),
         Verb::HIncrBy => {
             let field = effect.words.first().copied().unwrap_or_default();
             sum(keys.field(effect, field), by(1))
