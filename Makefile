@@ -9,6 +9,7 @@ CHECKER_FLAGS ?= --seconds 60
 TORTURE_FLAGS ?= --seconds 600
 LOSSES_FLAGS ?= --sends 1000000
 export EFFECTS_FLAGS ?=
+OUTBOX_FLAGS ?=
 LOAD_FLAGS ?=
 SOAK_SECONDS ?= 1800
 SOAK_FLAGS ?=
@@ -28,7 +29,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture losses effects-calls effects-faults effects-peers effects-cost load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-costs bench-families bench-frameworks bench-bullmq test-sqs test-sqs-clients test-sqs-faults bench-sqs bench-takeover
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture losses effects-calls effects-faults effects-peers effects-cost outbox-faults load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-costs bench-families bench-frameworks bench-bullmq test-sqs test-sqs-clients test-sqs-faults bench-sqs bench-takeover
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,7 +41,7 @@ help: ## list the targets
 setup: ## install whatever building, running and testing need (nothing where all is there)
 	@scripts/setup.sh build server tests lint
 
-setup-optional: ## install what only some tests use: PHP, Node, Go, tmux, Prometheus, git, openssl
+setup-optional: ## install what only some tests use: PHP, Node, Go, databases, tmux, Prometheus, git, openssl
 	@scripts/setup.sh optional
 
 build: ## build the module: target/release/libdq.so
@@ -144,6 +145,9 @@ effects-peers: ## the same counter on dq, streams, BullMQ and Celery, with worke
 
 effects-cost: ## the processor time of an ACK with one INCRBY, beside the two commands: EFFECTS_FLAGS=--help
 	@scripts/python.sh tests.effects.cost $(EFFECTS_FLAGS)
+
+outbox-faults: ## outboxes of Django, SQLAlchemy, Laravel and Symfony on three databases, while all that takes part is killed, 300 times; OUTBOX_FLAGS=--help
+	@scripts/setup.sh optional && BUILD=--checked scripts/python.sh tests.outbox.faults $(OUTBOX_FLAGS)
 
 load: ## how long others wait while millions of messages fall due, expire or go, and how late messages are
 	@scripts/python.sh tests.load $(LOAD_FLAGS)

@@ -10,7 +10,7 @@
 #   optional   programs that only some tests need, which are skipped without them: git, openssl, tmux, PHP, Node and Go
 #              for the example clients, Laravel's queues and Symfony Messenger with PHPUnit for clients/php, redigo for
 #              clients/go, what clients/node is built and tested with, Chromium for the pages of dq web, Prometheus and its
-#              exporter for Redis, and in .venv the frameworks that the Python package has drivers for, and Selenium. What
+#              exporter for Redis, PostgreSQL and MariaDB, and in .venv the frameworks that the Python package has drivers for, and Selenium. What
 #              is not available is left out, and a line says so
 #   lint       rustfmt, clippy, and .venv for ruff
 #   pgo        llvm-profdata, of the LLVM version of rustc
@@ -158,6 +158,13 @@ setup_optional() {
     optional "PHPUnit with Laravel's and Symfony's queues" \
         'have phpunit && (cd /usr/share/php && ls Predis Mockery Illuminate/{Queue,Redis,Events,Bus} Symfony/Component/{Messenger,EventDispatcher})' \
         phpunit php-predis php-mockery php-illuminate-{queue,redis,events,bus} php-symfony-{messenger,event-dispatcher}
+    # No service of a database is started: MariaDB's core has none, and PostgreSQL is only unpacked.
+    optional MariaDB 'have mariadbd || [ -x /usr/sbin/mariadbd ]' mariadb-server-core
+    setup_postgresql
+    optional "PHP's drivers for databases" \
+        'php -r "exit(count(array_intersect([\"pdo_pgsql\", \"pdo_mysql\", \"pdo_sqlite\"], get_loaded_extensions())) == 3 ? 0 : 1);"' \
+        php-pgsql php-mysql php-sqlite3
+    optional "PHP's database layers" '(cd /usr/share/php && ls Illuminate/Database Doctrine/DBAL)' php-illuminate-database php-doctrine-dbal
     setup_php_suites
     # A Node that is not Debian's has its own npm, which would conflict with Debian's.
     optional Node 'have node' nodejs npm
@@ -259,6 +266,26 @@ setup_prometheus() {
             say "$program is not to be had from apt-get: the tests that need it will be skipped"
     done
     rm -rf "$unpacked"
+}
+
+# The server is only unpacked, because installing its package would make a cluster of databases and start it.
+setup_postgresql() {
+    local place=$TARGET/postgresql version unpacked
+    ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || return 0
+    ! compgen -G "$place/usr/lib/postgresql/*/bin/initdb" >/dev/null || return 0
+    say "fetching PostgreSQL into $place"
+    apt_update
+    version=$(apt-cache depends postgresql 2>/dev/null | sed -n 's/^ *Depends: postgresql-\([0-9]*\)$/\1/p')
+    # The client's package has the libraries that the server needs, too, and no service.
+    optional "PostgreSQL's client" 'have psql' "postgresql-client-$version"
+    unpacked=$(mktemp -d)
+    (cd "$unpacked" && apt-get -qq -o Acquire::Retries=3 -o APT::Sandbox::User=root download "postgresql-$version" 2>/dev/null) || true
+    for package in "$unpacked"/*.deb; do
+        [ ! -e "$package" ] || { mkdir -p "$place" && dpkg-deb --extract "$package" "$place"; }
+    done
+    rm -rf "$unpacked"
+    compgen -G "$place/usr/lib/postgresql/*/bin/initdb" >/dev/null ||
+        say "PostgreSQL is not to be had from apt-get: the tests that need it will be skipped"
 }
 
 setup_lint() {

@@ -372,7 +372,7 @@ final class Queue
     }
 
     /** Returns a new UUIDv7: Unix ms, then 74 random bits. */
-    private static function uuid(): string
+    public static function uuid(): string
     {
         $hex = sprintf('%012x', (int) (microtime(true) * 1000)) . bin2hex(random_bytes(10));
         $hex[12] = '7';

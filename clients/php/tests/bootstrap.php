@@ -13,7 +13,7 @@ spl_autoload_register(static function (string $class): void {
 if (is_file(__DIR__ . '/../vendor/autoload.php')) {
     require __DIR__ . '/../vendor/autoload.php';
 } else {
-    foreach (['Predis', 'Illuminate/Queue', 'Illuminate/Redis', 'Illuminate/Events', 'Illuminate/Bus', 'Illuminate/Database', 'Illuminate/Pipeline', 'Symfony/Component/Messenger', 'Symfony/Component/EventDispatcher', 'Mockery'] as $package) {
+    foreach (['Predis', 'Illuminate/Queue', 'Illuminate/Redis', 'Illuminate/Events', 'Illuminate/Bus', 'Illuminate/Database', 'Illuminate/Pipeline', 'Doctrine/DBAL', 'Symfony/Component/Messenger', 'Symfony/Component/EventDispatcher', 'Mockery'] as $package) {
         if (is_file("/usr/share/php/$package/autoload.php")) {
             require_once "/usr/share/php/$package/autoload.php";
         }

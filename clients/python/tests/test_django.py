@@ -12,17 +12,8 @@ import pytest
 from dqueue import Queue, connect
 from dqueue.testing import ManualQueue
 
-django = pytest.importorskip("django", minversion="5.2", reason="needs Django: pip install 'dq-queue[django]'")
-if django.VERSION < (6, 0):
-    pytest.importorskip("django_tasks", reason="needs django-tasks for Django 5.2")
-
-from django.conf import settings  # noqa: E402
-
-BACKEND = {"BACKEND": "dqueue.django.DqBackend", "QUEUES": ["default", "mails"]}
-
-if not settings.configured:
-    settings.configure(INSTALLED_APPS=["dqueue.django"], TASKS={"default": BACKEND}, USE_TZ=True, DATABASES={})
-    django.setup()
+django = pytest.importorskip("django")
+BACKEND = pytest.importorskip("clients.python.tests.django_project").BACKEND
 
 from django.core.management import CommandError, call_command  # noqa: E402
 from django.test import override_settings  # noqa: E402

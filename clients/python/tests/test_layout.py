@@ -19,7 +19,7 @@ ROOMS = ["protocol", "working", "clients", "_sync _async", "tools", "drivers", "
 LOOSE = {
     "clients": ["_needs", "connection", "consumer", "nodes"],
     "tools": ["ephemeral_server", "logs", "manual_queue", "opentelemetry", "program", "testing"],
-    "names": ["__init__", "asyncio", "message", "records", "routing", "kombu", "dramatiq", "taskiq", "django"],
+    "names": ["__init__", "asyncio", "message", "records", "routing", "kombu", "dramatiq", "sqlalchemy", "taskiq", "django"],
 }
 IO = {"asyncio", "concurrent", "http", "multiprocessing", "os", "select", "selectors", "socket", "ssl", "subprocess", "urllib"}
 
@@ -140,6 +140,7 @@ OF_FRAMEWORKS = {
     "dqueue.dramatiq": ["DqBroker", "DqConsumer", "DqMessage", "effects"],
     "dqueue.kombu": ["Channel", "QoS", "SecureTransport", "SentinelTransport", "Tag", "Transport", "effects"],
     "dqueue.opentelemetry": ["Tracing", "trace_headers"],
+    "dqueue.sqlalchemy": ["Outbox", "outbox_table"],
     "dqueue.taskiq": ["DqBroker", "DqScheduleSource", "effects"],
 }
 

@@ -5,12 +5,14 @@ declare(strict_types=1);
 namespace Dq\Laravel;
 
 use Dq\LostWorkers;
+use Dq\Outbox\Outbox;
 use Illuminate\Contracts\Redis\Factory as Redis;
 use Illuminate\Queue\Connectors\ConnectorInterface;
 
 class DqConnector implements ConnectorInterface
 {
-    public function __construct(protected Redis $redis)
+    /** @param ?\Closure(?string): \Illuminate\Database\Connection $database returns a connection of config/database.php */
+    public function __construct(protected Redis $redis, protected ?\Closure $database = null)
     {
     }
 
@@ -29,6 +31,20 @@ class DqConnector implements ConnectorInterface
             (bool) ($config['heartbeat'] ?? false),
             (bool) ($config['ack_with_next'] ?? true),
             (int) ($config['lost_workers'] ?? LostWorkers::MOST),
+            $this->outbox($config),
         );
+    }
+
+    /** @return ?\Closure(DqQueue): Outbox */
+    private function outbox(array $config): ?\Closure
+    {
+        $name = $config['outbox'] ?? false;
+        if ($name === false) {
+            return null;
+        }
+        $database = $this->database ?? throw new \InvalidArgumentException('the outbox of a dq connection needs the databases of Laravel');
+        $rows = new TableRows(static fn () => $database($name === true ? null : $name));
+        $durable = (bool) ($config['outbox_durable'] ?? false);
+        return static fn (DqQueue $queue): Outbox => new Outbox($queue->client(...), $rows, durable: $durable);
     }
 }

@@ -9,6 +9,7 @@ use Dq\Heartbeat;
 use Dq\Held;
 use Dq\LostWorkers;
 use Dq\Message;
+use Dq\Outbox\Outbox;
 use Dq\Reply;
 use Dq\Retrying;
 use Dq\Words;
@@ -16,7 +17,6 @@ use Illuminate\Contracts\Queue\ClearableQueue;
 use Illuminate\Contracts\Queue\Queue as QueueContract;
 use Illuminate\Contracts\Redis\Factory as Redis;
 use Illuminate\Queue\Queue;
-use Illuminate\Support\Str;
 
 /**
  * A queue connection whose queues are dq queues: the name `default` is the key `dq:default`, after the prefix of the
@@ -27,6 +27,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
 {
     use Counts;
     use JobOptions;
+    use Pushes;
 
     /** Jobs are tried again until Laravel gives them up: Laravel itself counts attempts. */
     private const RETRIES = ['retries' => -1];
@@ -48,6 +49,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     private LostWorkers $lostWorkers;
     private AckBuffer $acks;
     private bool $stops = false;
+    private ?Outbox $madeOutbox = null;
 
     /**
      * @param ?string $connection a connection of config/database.php
@@ -57,6 +59,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
      * @param bool $heartbeat whether a running job keeps its lease, so that `retryAfter` may be short
      * @param bool $ackWithNext whether the command that fetches the next job acks the one before
      * @param int $lostWorkers after how many lost workers a job has failed; 0: never
+     * @param ?\Closure(self): Outbox $outbox makes the outbox, if jobs go through one
      */
     public function __construct(
         protected Redis $redis,
@@ -68,84 +71,13 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         protected bool $heartbeat = false,
         protected bool $ackWithNext = true,
         int $lostWorkers = LostWorkers::MOST,
+        private ?\Closure $outbox = null,
     ) {
         $this->dispatchAfterCommit = $dispatchAfterCommit;
         $this->lostWorkers = new LostWorkers($lostWorkers);
         $this->held = new Held($this->fresh(...));
         $ack = fn (Message $message): mixed => $this->repeat($message->queue, ['DQ.ACK', $message->queue, $message->receipt]);
         $this->acks = new AckBuffer($ack, $this->drop(...));
-    }
-
-    // ---- pushing ----------------------------------------------------------------------------------------------------
-
-    public function push($job, $data = '', $queue = null)
-    {
-        return $this->enqueue($job, $data, $queue, null);
-    }
-
-    public function later($delay, $job, $data = '', $queue = null)
-    {
-        return $this->enqueue($job, $data, $queue, $delay);
-    }
-
-    /**
-     * Jobs without a delay or a group of their own are sent as one command: all of them or none.
-     *
-     * @param array $jobs
-     */
-    public function bulk($jobs, $data = '', $queue = null)
-    {
-        $collected = [];
-        $collecting = true;
-        foreach ((array) $jobs as $job) {
-            if (isset($job->delay) || $this->groupOf($job) !== null) {
-                $this->enqueue($job, $data, $queue, $job->delay ?? null);
-                continue;
-            }
-            $send = function ($payload, $queue) use (&$collected, &$collecting) {
-                if (!$collecting) {
-                    return $this->pushRaw($payload, $queue); // a job that waited for its transaction
-                }
-                $collected[] = $payload;
-                return json_decode($payload, true)['id'] ?? null;
-            };
-            $this->enqueueUsing($job, $this->createPayload($job, $this->getQueue($queue), $data), $queue, null, $send);
-        }
-        $collecting = false;
-        if ($collected !== []) {
-            $this->open($queue)->sendMany($collected, self::RETRIES);
-        }
-    }
-
-    /**
-     * @param string $payload
-     * @param array<string, mixed> $options options of DQ.SEND, such as group and priority
-     */
-    public function pushRaw($payload, $queue = null, array $options = [])
-    {
-        $decoded = json_decode($payload, true);
-        $type = $decoded['displayName'] ?? null;
-        $fits = is_string($type) && $type !== '' && strlen($type) <= self::NAME_LENGTH;
-        // Neither the job's id nor its uuid is the message's: a job that is retried has the same again.
-        $id = $this->open($queue)->do('SEND', $payload, ...Words::of($options + self::RETRIES + ['type' => $fits ? $type : null]));
-        return $decoded['id'] ?? $id;
-    }
-
-    private function enqueue($job, $data, $queue, $delay)
-    {
-        $options = $this->due($delay) + ['group' => $this->groupOf($job)];
-        return $this->enqueueUsing(
-            $job,
-            $this->createPayload($job, $this->getQueue($queue), $data, $delay),
-            $queue,
-            $delay,
-            fn ($payload, $queue) => $this->pushRaw($payload, $queue, $options),
-        );
-    }
-
-    protected function createPayloadArray($job, $queue, $data = '')
-    {
-        return array_merge(parent::createPayloadArray($job, $queue, $data), ['id' => Str::random(32), 'attempts' => 0]);
     }
 
     // ---- popping ----------------------------------------------------------------------------------------------------
@@ -390,13 +322,19 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         return $this->redis->connection($this->connection);
     }
 
+    /** Returns the outbox of this connection, or null. */
+    public function outbox(): ?Outbox
+    {
+        return $this->madeOutbox ??= $this->outbox === null ? null : ($this->outbox)($this);
+    }
+
     /** @return \Illuminate\Contracts\Redis\Factory */
     public function getRedis()
     {
         return $this->redis;
     }
 
-    private function client(): RedisClient
+    public function client(): RedisClient
     {
         return new RedisClient($this->getConnection());
     }

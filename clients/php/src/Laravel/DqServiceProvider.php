@@ -23,11 +23,16 @@ class DqServiceProvider extends ServiceProvider
 
     protected function addDriver(QueueManager $manager): void
     {
-        $manager->addConnector('dq', fn (): DqConnector => new DqConnector($this->app['redis']));
+        $database = fn (?string $name): mixed => $this->app['db']->connection($name);
+        $manager->addConnector('dq', fn (): DqConnector => new DqConnector($this->app['redis'], $database));
     }
 
     public function boot(): void
     {
+        if (method_exists($this->app, 'runningInConsole') && $this->app->runningInConsole()) {
+            $this->commands([OutboxCommand::class]);
+            $this->publishes([__DIR__ . '/migrations' => $this->app->databasePath('migrations')], 'dq-outbox');
+        }
         // A manager that was bound as an object, after `register`, is never resolved.
         if ($this->app->resolved('queue')) {
             $this->addDriver($this->app['queue']);

@@ -9,6 +9,7 @@ use Dq\Effects;
 use Dq\Error;
 use Dq\Held;
 use Dq\Message;
+use Dq\Outbox\Outbox;
 use Dq\Queue;
 use Dq\Reply;
 use Dq\Retrying;
@@ -46,7 +47,7 @@ final class DqTransport implements
     Keepalive
 {
     /** Symfony itself counts retries, and sends a message anew for each of them. */
-    private const RETRIES = ['retries' => -1];
+    public const RETRIES = ['retries' => -1];
     /** Options of a stamp that do not hold for a retry. */
     private const FIRST_TIME = ['id' => 1, 'replace' => 1, 'delay' => 1, 'at' => 1];
     /** The states of messages that wait, the next ones first. */
@@ -60,8 +61,13 @@ final class DqTransport implements
     /** The message that this process has received last, and not settled. */
     private static ?DqReceivedStamp $running = null;
 
-    public function __construct(private Client $client, private Settings $settings, ?SerializerInterface $serializer = null)
-    {
+    /** @param ?Outbox $outbox what messages go through on their way, if the option `outbox` is set */
+    public function __construct(
+        private Client $client,
+        private Settings $settings,
+        ?SerializerInterface $serializer = null,
+        public readonly ?Outbox $outbox = null,
+    ) {
         $this->serializer = $serializer ?? new PhpSerializer();
         $this->held = new Held(static fn (): Client => $client instanceof UrlClient ? $client->fresh() : $client);
     }
@@ -83,7 +89,9 @@ final class DqTransport implements
             'type' => strlen($type) <= self::TYPE_LENGTH ? $type : null,
             'headers' => $encoded['headers'] ?? [],
         ];
-        $id = $this->run(fn () => $this->queue()->send($encoded['body'], $options));
+        $id = $this->outbox === null
+            ? $this->run(fn () => $this->queue()->send($encoded['body'], $options))
+            : $this->outbox->send($this->settings->queue, $encoded['body'], $options);
         // Null means that the id of the stamp is taken, so this message was sent already.
         return self::stamped($envelope, new TransportMessageIdStamp($id ?? $options['id']));
     }

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Dq\Symfony;
 
+use Doctrine\DBAL\Connection;
+use Dq\Outbox\Outbox;
 use Dq\UrlClient;
+use Symfony\Component\Messenger\Exception\InvalidArgumentException;
 use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
 use Symfony\Component\Messenger\Transport\TransportFactoryInterface;
 use Symfony\Component\Messenger\Transport\TransportInterface;
@@ -17,10 +20,24 @@ use Symfony\Component\Messenger\Transport\TransportInterface;
  */
 final class DqTransportFactory implements TransportFactoryInterface
 {
+    /**
+     * @param ?Connection $connection the database of the option `outbox`
+     * @param ?AfterCommit $commits tells of commits there
+     */
+    public function __construct(private ?Connection $connection = null, private ?AfterCommit $commits = null)
+    {
+    }
+
     public function createTransport(string $dsn, array $options, SerializerInterface $serializer): TransportInterface
     {
         $settings = Settings::of($dsn, $options);
-        return new DqTransport(new UrlClient($settings->url, $settings->timeout), $settings, $serializer);
+        $client = new UrlClient($settings->url, $settings->timeout);
+        $outbox = null;
+        if ($settings->outbox) {
+            $connection = $this->connection ?? throw new InvalidArgumentException('The option "outbox" needs a connection of Doctrine.');
+            $outbox = new Outbox(static fn (): UrlClient => $client, new DbalRows($connection, $this->commits), DqTransport::RETRIES);
+        }
+        return new DqTransport($client, $settings, $serializer, $outbox);
     }
 
     public function supports(string $dsn, array $options): bool

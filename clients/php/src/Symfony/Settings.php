@@ -21,6 +21,7 @@ final class Settings
         'timeout' => 10.0,
         'patience' => 10.0,
         'lost_workers' => LostWorkers::MOST,
+        'outbox' => false,
     ];
     /** Options of Symfony's transport for Redis that have nothing to do here. */
     private const IGNORED = [
@@ -37,6 +38,7 @@ final class Settings
         public readonly float $timeout,
         public readonly int $patience,
         public readonly int $lostWorkers,
+        public readonly bool $outbox,
     ) {
     }
 
@@ -81,6 +83,7 @@ final class Settings
             $timeout,
             (int) (max(0.0, (float) $given['patience']) * 1000),
             self::number($given, 'lost_workers'),
+            filter_var($given['outbox'], FILTER_VALIDATE_BOOLEAN),
         );
     }
 

@@ -33,10 +33,15 @@ final class App
         };
         Container::setInstance($app);
         $app->instance(\Illuminate\Contracts\Container\Container::class, $app);
-        $app->instance('config', new \ArrayObject([
+        $app->instance('config', new class ([
             'queue.default' => 'dq',
             'queue.connections.dq' => $connection + ['driver' => 'dq', 'queue' => 'default'],
-        ]));
+        ]) extends \ArrayObject {
+            public function get(string $name, mixed $default): mixed
+            {
+                return $this[$name] ?? $default;
+            }
+        });
         $this->events = new Dispatcher($app);
         $app->instance('events', $this->events);
         $app->instance(\Illuminate\Contracts\Events\Dispatcher::class, $this->events);

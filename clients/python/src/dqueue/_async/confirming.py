@@ -29,14 +29,15 @@ class Confirming:
         deadline = time.monotonic() + patience / 1000
         for pause in pauses():
             try:
-                return trial.result(*await self._pipelined(call.words[1], trial.commands))
+                return trial.result(*await self.pipelined(call.words[1], trial.commands))
             except Exception as error:
                 if not trial.may_go_on(error) or time.monotonic() + pause > deadline:
                     raise
             await sleep(pause)
         raise AssertionError("pauses() does not end")
 
-    async def _pipelined(self, key: Word, commands: list[list[Word]]) -> list[Any]:
+    async def pipelined(self, key: Word, commands: list[list[Word]]) -> list[Any]:
+        """Sends commands about a key over one connection. Returns the reply to each, which may be an error."""
         replies = await self._once(key, commands)
         if isinstance(replies[0], MovedError):
             await self._client.nodes_manager.initialize()
@@ -44,7 +45,6 @@ class Confirming:
         return replies
 
     async def _once(self, key: Word, commands: list[list[Word]]) -> list[Any]:
-        """Sends the commands over one connection. Returns the reply to each, which may be an error."""
         client = self._client
         if self._nodes.is_cluster:
             await self._nodes.connect()

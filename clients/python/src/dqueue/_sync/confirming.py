@@ -30,14 +30,15 @@ class Confirming:
         deadline = time.monotonic() + patience / 1000
         for pause in pauses():
             try:
-                return trial.result(*self._pipelined(call.words[1], trial.commands))
+                return trial.result(*self.pipelined(call.words[1], trial.commands))
             except Exception as error:
                 if not trial.may_go_on(error) or time.monotonic() + pause > deadline:
                     raise
             sleep(pause)
         raise AssertionError("pauses() does not end")
 
-    def _pipelined(self, key: Word, commands: list[list[Word]]) -> list[Any]:
+    def pipelined(self, key: Word, commands: list[list[Word]]) -> list[Any]:
+        """Sends commands about a key over one connection. Returns the reply to each, which may be an error."""
         replies = self._once(key, commands)
         if isinstance(replies[0], MovedError):
             self._client.nodes_manager.initialize()
@@ -45,7 +46,6 @@ class Confirming:
         return replies
 
     def _once(self, key: Word, commands: list[list[Word]]) -> list[Any]:
-        """Sends the commands over one connection. Returns the reply to each, which may be an error."""
         client = self._client
         if self._nodes.is_cluster:
             self._nodes.connect()

@@ -27,10 +27,11 @@ from dqueue.drivers.django.tasks import (
     signals,
 )
 from dqueue.drivers.lasting import Lasting
-from dqueue.protocol.options import LOST_WORKERS, Millis
+from dqueue.drivers.outbox import HOUR
+from dqueue.protocol.options import LOST_WORKERS, Millis, SendOptions
 from dqueue.protocol.records import Record
 
-DAY = 24 * 3_600_000
+DAY = 24 * HOUR
 
 STATUS = {
     "running": TaskResultStatus.RUNNING,
@@ -52,6 +53,8 @@ class DqBackend(BaseTaskBackend):
       lease: ms without a heartbeat after which a task of a lost worker goes to another one (30000).
       retain: how long results are kept, in ms or as a timedelta (a day).
       dead_retain: the same for tasks that failed (a week).
+      outbox: True or the alias of a database: a task is sent when the transaction there that enqueues it is committed (False).
+      outbox_dedup: ms or a timedelta for which queues know the ids of tasks that have ended (an hour).
       modules: the modules outside of INSTALLED_APPS that have tasks, each with those below it.
     """
 
@@ -74,6 +77,13 @@ class DqBackend(BaseTaskBackend):
             "dead_retain": options.get("dead_retain", 7 * DAY),
         }
         self._lasting = Lasting(self.client, self._records, given={*self._records}.intersection(options))
+        self.outbox: Any = None
+        """The outbox, if tasks go through one."""
+        if options.get("outbox", False):
+            # Its app is loaded only where it is used.
+            outbox = import_string("dqueue.drivers.django.outbox.rows.DjangoOutbox")
+            dedup = options.get("outbox_dedup", HOUR)
+            self.outbox = outbox(self.client, options["outbox"], dedup=dedup, options=self._records)
 
     def queue(self, name: str) -> Queue:
         """Returns the queue, which is created if it is not there."""
@@ -103,20 +113,23 @@ class DqBackend(BaseTaskBackend):
         )
         path = task.module_path
         payload = json.dumps({"task": path, "args": result.args, "kwargs": result.kwargs})
-        self._lasting.sender(f"{self.prefix}{task.queue_name}").send(
-            payload,
-            id=id,
-            type=path if len(path.encode()) <= 1024 else None,
+        options: SendOptions = {
+            "type": path if len(path.encode()) <= 1024 else None,
             # In Django the higher number goes first, here the lower.
-            priority=-task.priority or None,
-            at=task.run_after,
+            "priority": -task.priority or None,
+            "at": task.run_after,
             # The worker counts the exceptions, and the server the lost workers.
-            retries=-1,
-            max_timeouts=self.lost_workers,
+            "retries": -1,
+            "max_timeouts": self.lost_workers,
             # The retention comes with the message, so it holds also if the queue was lost and is made anew by this
             # command.
-            retain=self._records["retain"],
-        )
+            "retain": self._records["retain"],
+        }
+        key = f"{self.prefix}{task.queue_name}"
+        if self.outbox is None:
+            self._lasting.sender(key).send(payload, id=id, **options)
+        else:
+            self.outbox.send(key, payload, id, options)
         signals.task_enqueued.send(type(self), task_result=result)
         return result
 

@@ -40,6 +40,9 @@ class Command(BaseCommand):
                 first.stop()
 
         threads = [threading.Thread(target=run, args=[worker]) for worker in others]
+        relaying = threading.Event()
+        if backend.outbox is not None:
+            threads.append(threading.Thread(target=backend.outbox.sending.run, args=[relaying]))
         for thread in threads:
             thread.start()
         self.stdout.write(f"dq_worker: {options['concurrency']} threads for each of {', '.join(names)}")
@@ -48,6 +51,7 @@ class Command(BaseCommand):
             # The main thread gets the signals.
             first.run()
         finally:
+            relaying.set()
             for worker in others:
                 worker.stop()
             for thread in threads:

@@ -1,0 +1,1 @@
+"""The app of the outbox, for INSTALLED_APPS. See `dqueue.drivers.django.outbox`."""
