@@ -64,7 +64,7 @@ class Run:
             self.start_role(role)
         worker, thread = self.consume()
         try:
-            wait_for(lambda: self.count() > 5, 60, "the first orders")
+            wait_for(lambda: self.count() > 5, 170, "the first orders")
             targets = ["shop"] * 4 + ["relay"] * 2 * (not self.is_own) + ["server"] * 2 + ["database"] * 2 * (self.database.port is not None)
             for _ in range(kills):
                 time.sleep(self.random.uniform(*pause))
@@ -72,9 +72,9 @@ class Run:
             for role in [role for role in roles if not role.startswith("relay")]:
                 self.programs.pop(role).kill()
             if not self.is_own:
-                wait_for(lambda: self.count("dq_outbox") == 0, 60, "the end of the rows")
+                wait_for(lambda: self.count("dq_outbox") == 0, 170, "the end of the rows")
                 client = connect(f"redis://127.0.0.1:{self.server.port}")
-                wait_for(lambda: Queue(client, self.queue).len() == 0, 60, "the end of the messages")
+                wait_for(lambda: Queue(client, self.queue).len() == 0, 170, "the end of the messages")
         finally:
             if worker is not None:
                 worker.stop()
