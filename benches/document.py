@@ -136,7 +136,7 @@ for 2.65 ms. `dq web` itself took 78 MiB at most.
 ## Other measurements
 
 `make` lists them: `bench-instructions` (the instructions of whole commands and of their peers, which a busy machine does not
-change), `bench-steps` (those of the library without a server), `bench-families`, `bench-web`,
+change), `bench-steps` (those of the library without a server), `bench-web`,
 `bench-frameworks`, `bench-bullmq`, `load` and `soak`. benches/README.md says what each is about.
 """
 

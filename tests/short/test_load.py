@@ -8,7 +8,6 @@ from tests.harness.absence import Absences
 from tests.harness.server import ROOT, wait_for
 from tests.load import tenants
 from tests.load.costs import COSTS, Costs
-from tests.load.families.__main__ import main as families
 from tests.load.lateness import Lateness
 from tests.load.probe import Probe, Waits
 from tests.load.searches import Searches
@@ -74,18 +73,6 @@ def test_mixed_traffic_leaves_no_memory_behind(make_server, capsys):
     faults = soak(make_server(appendonly="yes"), Namespace(seconds=4, samples=2, messages=2000, seed=1))
     assert not [fault for fault in faults if "left" in fault], faults
     assert capsys.readouterr().out.count("MEMORY USAGE") == 5
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(120)
-def test_families_are_measured(capsys):
-    args = ["--consumers", "20", "--partitions", "16", "--nodes", "3", "--messages", "50", "--idle", "0.2", "--groups", "5000"]
-    args += ["--worked", "640", "--rounds", "1", "--moved", "2", "--only", "spread", "--only", "crowd"]
-    # A value beyond its limit on a busy machine does not matter here.
-    families([*args, "--only", "processor", "--only", "moves"])
-    printed = capsys.readouterr().out
-    assert "waiting connections of the busiest node        20" in printed
-    assert "a family, 4 nodes" in printed and "2 moves of a partition" in printed
 
 
 # Half a second or more. Scripts of newer servers have no clock that goes on, those of older ones none of the processor.

@@ -1,1 +1,0 @@
-"""The cost of families, and how evenly they spread: `make bench-families`."""
