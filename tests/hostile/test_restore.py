@@ -17,7 +17,7 @@ from tests.harness.traffic import Traffic, exercise, rich
 # Layout of a dump: type and id of the module, blocks as strings, the last of them empty, an end; version of the RDB;
 # checksum.
 HEAD, STRING, END = 10, b"\x05", b"\x00"
-ROUNDS = 1200
+ROUNDS = 400
 
 
 def length(data: bytes, at: int):
