@@ -1,4 +1,4 @@
-"""What the processes of both scale_out examples did, and whether each user's events were handled in order."""
+"""The journals of the processes of the example, and whether each user's events were handled in order."""
 
 import collections
 import json

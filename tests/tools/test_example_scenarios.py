@@ -122,15 +122,6 @@ def test_the_example_symfony_proves_its_promises(server):
 
 
 @pytest.mark.slow
-def test_the_example_scale_out_on_one_server_proves_its_promises(server):
-    output = python("scale_out/one_server.py", "--url", url(server), "--seconds", 5, "--users", 40, "--rate", 300)
-    assert figure(output, "events sent") > 500
-    assert figure(output, "workers joined") > 3
-    left, killed = re.search(r"workers left, killed +(\d+), (\d+)", output).groups()
-    assert int(left) > 0 and int(killed) > 0
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_the_example_scale_out_over_a_cluster_proves_its_promises():
     output = with_package(
