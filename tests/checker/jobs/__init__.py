@@ -3,6 +3,6 @@ queue.
 
 Senders, workers and an operator are processes that write down what they do (actors.py). Afterwards their journals, the
 event stream and what is left in the queues are one record (record.py), which is held against what the queue promises
-(rules.py). A crash undoes the same changes in the stream, so most rules need no knowledge of the faults. toy.py is a
-small queue that can be given faults, to show that each rule finds its own fault.
+(rules.py). A crash undoes the same changes in the stream, so most rules need no knowledge of the faults. edits.py
+has edits of a real record, to show that each rule finds its own fault.
 """
