@@ -10,5 +10,6 @@ export { Message } from './message.js';
 export { type AckOptions, type FetchOptions, type Jobs, type NackOptions, Queue, type QueueSettings, type Receipt, type ScheduleOptions } from './queue.js';
 export type { After, Batch, Child, ChildCounts, Consumer, Counts, Explanation, FailedAttempt, Group, Info, Limit, Record, Schedule, Ticked } from './records.js';
 export { partition, queues, route, slot, tags } from './routing.js';
+export { Secrets, type SecretsOptions } from './secrets.js';
 export type { Backoff, Conditions, Instant, LimitOptions, Parking, Payload, QueueOptions, Rate, SendOneOptions, SendOptions, State } from './words.js';
 export { type Handler, type Handlers, Worker, type WorkerEvents, type WorkerOptions } from './worker.js';

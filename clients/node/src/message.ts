@@ -35,7 +35,7 @@ export class Message<T = unknown> {
   readonly receipt: number;
   /** Counts from 1. */
   readonly attempt: number;
-  readonly payload: Buffer;
+  payload: Buffer;
   readonly #reply: unknown;
   #shaped: Meta | undefined;
   #data: { value: T } | undefined;
@@ -50,6 +50,13 @@ export class Message<T = unknown> {
     this.attempt = Number(attempt);
     this.payload = bytes(payload);
     this.#reply = meta;
+  }
+
+  /** Gives the message another payload and other headers, as they were before they were encrypted. */
+  replace(payload: Buffer, headers: Record<string, string>): void {
+    this.payload = payload;
+    this.#shaped = { ...this.#meta, headers };
+    this.#data = undefined;
   }
 
   /** The metadata is only read when it is used: many handlers need only the payload. */

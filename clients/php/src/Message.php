@@ -113,6 +113,14 @@ final class Message
         return Effects::in(['apply' => $this->effects]);
     }
 
+    /** Returns the message with another payload and other headers. Both have the same effects. */
+    public function with(string $payload, array $headers): self
+    {
+        $other = new self($this->queue, $this->id, $this->receipt, $this->attempt, $payload, ['headers' => $headers] + $this->meta);
+        $other->effects = $this->effects();
+        return $other;
+    }
+
     /** Returns the payload read as JSON, objects as arrays. Throws a JsonException if it is none. */
     public function json(): mixed
     {

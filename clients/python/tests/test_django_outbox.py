@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command  # noqa: E402
 from django.db import transaction  # noqa: E402
 from django.test import override_settings  # noqa: E402
 from dqueue import Queue  # noqa: E402
+from dqueue.django.testing import run_tasks  # noqa: E402
 from dqueue.drivers.django.outbox.models import OutboxRow  # noqa: E402
 from dqueue.drivers.django.tasks import task, task_backends  # noqa: E402
 
@@ -85,3 +86,20 @@ def test_what_a_dead_process_has_left_is_sent_within_a_second(backend, dq_client
 def test_the_command_needs_the_option(backend):
     with override_settings(TASKS={"default": BACKEND}), pytest.raises(CommandError, match="option outbox"):
         call_command("dq_outbox")
+
+
+@pytest.mark.parametrize("outbox", [False, True])
+def test_the_arguments_of_tasks_are_encrypted_on_their_way(table, dq_url, dq_client, outbox):
+    secrets = pytest.importorskip("dqueue.secrets", reason="needs cryptography").Secrets({"2026": bytes(32)})
+    with override_settings(TASKS={"default": {**BACKEND, "OPTIONS": {"url": dq_url, "outbox": outbox, "secrets": secrets}}}):
+        result = add.enqueue("se", "cret")
+        queue = Queue(dq_client, KEY)
+        record = queue.get(result.id)
+        assert b"cret" not in record.payload and record.headers == {"dq-key": b"2026"}
+        queue.send(record.payload, id="copied", headers=record.headers)
+        result.refresh()
+        assert result.args == ["se", "cret"]
+        run_tasks()
+        result.refresh()
+        assert (result.status, result.return_value) == ("SUCCESSFUL", "secret")
+        assert queue.get("copied").reason == "rejected"

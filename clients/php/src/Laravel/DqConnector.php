@@ -6,6 +6,7 @@ namespace Dq\Laravel;
 
 use Dq\LostWorkers;
 use Dq\Outbox\Outbox;
+use Dq\Secrets;
 use Illuminate\Contracts\Redis\Factory as Redis;
 use Illuminate\Queue\Connectors\ConnectorInterface;
 
@@ -32,6 +33,7 @@ class DqConnector implements ConnectorInterface
             (bool) ($config['ack_with_next'] ?? true),
             (int) ($config['lost_workers'] ?? LostWorkers::MOST),
             $this->outbox($config),
+            empty($config['secrets']) ? null : new Secrets(array_map(base64_decode(...), $config['secrets'])),
         );
     }
 

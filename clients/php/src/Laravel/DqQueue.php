@@ -10,8 +10,10 @@ use Dq\Held;
 use Dq\LostWorkers;
 use Dq\Message;
 use Dq\Outbox\Outbox;
+use Dq\Reject;
 use Dq\Reply;
 use Dq\Retrying;
+use Dq\Secrets;
 use Dq\Words;
 use Illuminate\Contracts\Queue\ClearableQueue;
 use Illuminate\Contracts\Queue\Queue as QueueContract;
@@ -60,6 +62,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
      * @param bool $ackWithNext whether the command that fetches the next job acks the one before
      * @param int $lostWorkers after how many lost workers a job has failed; 0: never
      * @param ?\Closure(self): Outbox $outbox makes the outbox, if jobs go through one
+     * @param ?Secrets $secrets encrypts jobs
      */
     public function __construct(
         protected Redis $redis,
@@ -72,6 +75,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         protected bool $ackWithNext = true,
         int $lostWorkers = LostWorkers::MOST,
         private ?\Closure $outbox = null,
+        private ?Secrets $secrets = null,
     ) {
         $this->dispatchAfterCommit = $dispatchAfterCommit;
         $this->lostWorkers = new LostWorkers($lostWorkers);
@@ -151,11 +155,13 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
             'consumer' => gethostname() . ':' . getmypid(),
             // When the command is repeated, the server delivers the job of a lost reply once more.
             'token' => bin2hex(random_bytes(8)),
+            // The key of a message is in its headers.
+            'with_meta' => $hasMeta = $this->secrets !== null,
         ];
         $words = [...($isOnly ? ['DQ.FETCH'] : ['DQ.MFETCH', count($keys)]), ...$keys, ...Words::of($options)];
         $read = static fn (mixed $reply): array => match (true) {
-            $isOnly => Message::all($keys[0], $reply),
-            default => $reply ? Message::all(...Reply::pair($reply)) : [],
+            $isOnly => Message::all($keys[0], $reply, $hasMeta),
+            default => $reply ? Message::all(...Reply::pair($reply), hasMeta: $hasMeta) : [],
         };
         $asked = microtime(true);
         $message = $this->repeat($keys[0], $words, $options['block'] !== null, $read)[0] ?? null;
@@ -163,7 +169,19 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
             $touch = fn (): mixed => $this->client()->call($message->queue, ['DQ.TOUCH', $message->queue, $this->lease(), $message->receipt]);
             Retrying::renewLate($asked, $this->lease(), $touch, $this->patience(...));
         }
-        return $message;
+        return $message === null || $this->secrets === null ? $message : $this->opened($message);
+    }
+
+    /** Decrypts a job. What nobody with a key has sent to this queue stays there as a dead message. */
+    private function opened(Message $message): ?Message
+    {
+        try {
+            return $this->secrets->opened($message);
+        } catch (Reject $refused) {
+            $words = ['DQ.NACK', $message->queue, $message->receipt, 'FATAL', 'ERROR', $refused->getMessage()];
+            $this->repeat($message->queue, $words);
+            return null;
+        }
     }
 
     /**

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Dq\Laravel;
 
+use Dq\Queue;
 use Dq\Words;
 use Illuminate\Support\Str;
 
@@ -32,7 +33,7 @@ trait Pushes
         $collected = [];
         $collecting = true;
         foreach ((array) $jobs as $job) {
-            if ($this->outbox !== null || isset($job->delay) || $this->groupOf($job) !== null) {
+            if ($this->outbox !== null || $this->secrets !== null || isset($job->delay) || $this->groupOf($job) !== null) {
                 $this->enqueue($job, $data, $queue, $job->delay ?? null);
                 continue;
             }
@@ -63,9 +64,14 @@ trait Pushes
         // Neither the job's id nor its uuid is the message's: a job that is retried has the same again.
         $options += self::RETRIES + ['type' => $fits ? $type : null];
         $outbox = $this->outbox();
+        $key = $this->client()->prefixed($this->getQueue($queue));
+        if ($this->secrets !== null) {
+            $options['id'] ??= Queue::uuid();
+            [$payload, $options['headers']] = $this->secrets->seal($key, (string) $options['id'], $payload, $options['headers'] ?? []);
+        }
         $id = $outbox === null
             ? $this->open($queue)->do('SEND', $payload, ...Words::of($options))
-            : $outbox->send($this->client()->prefixed($this->getQueue($queue)), $payload, $options);
+            : $outbox->send($key, $payload, $options);
         return $decoded['id'] ?? $id;
     }
 

@@ -11,8 +11,10 @@ use Dq\Held;
 use Dq\Message;
 use Dq\Outbox\Outbox;
 use Dq\Queue;
+use Dq\Reject;
 use Dq\Reply;
 use Dq\Retrying;
+use Dq\Secrets;
 use Dq\ServerError;
 use Dq\UrlClient;
 use Dq\Words;
@@ -61,12 +63,16 @@ final class DqTransport implements
     /** The message that this process has received last, and not settled. */
     private static ?DqReceivedStamp $running = null;
 
-    /** @param ?Outbox $outbox what messages go through on their way, if the option `outbox` is set */
+    /**
+     * @param ?Outbox $outbox what messages go through on their way, if the option `outbox` is set
+     * @param ?Secrets $secrets encrypts messages
+     */
     public function __construct(
         private Client $client,
         private Settings $settings,
         ?SerializerInterface $serializer = null,
         public readonly ?Outbox $outbox = null,
+        private ?Secrets $secrets = null,
     ) {
         $this->serializer = $serializer ?? new PhpSerializer();
         $this->held = new Held(static fn (): Client => $client instanceof UrlClient ? $client->fresh() : $client);
@@ -89,9 +95,14 @@ final class DqTransport implements
             'type' => strlen($type) <= self::TYPE_LENGTH ? $type : null,
             'headers' => $encoded['headers'] ?? [],
         ];
+        $body = $encoded['body'];
+        if ($this->secrets !== null) {
+            $options['id'] ??= Queue::uuid();
+            [$body, $options['headers']] = $this->secrets->seal($this->settings->queue, (string) $options['id'], $body, $options['headers']);
+        }
         $id = $this->outbox === null
-            ? $this->run(fn () => $this->queue()->send($encoded['body'], $options))
-            : $this->outbox->send($this->settings->queue, $encoded['body'], $options);
+            ? $this->run(fn () => $this->queue()->send($body, $options))
+            : $this->outbox->send($this->settings->queue, $body, $options);
         // Null means that the id of the stamp is taken, so this message was sent already.
         return self::stamped($envelope, new TransportMessageIdStamp($id ?? $options['id']));
     }
@@ -297,7 +308,7 @@ final class DqTransport implements
     {
         $this->held->add($message->queue, $message->receipt);
         try {
-            $envelope = $this->decode($message->payload, $message->headers());
+            $envelope = $this->decode($message->queue, $message->id, $message->payload, $message->headers());
         } catch (MessageDecodingFailedException $exception) {
             // The message stays in the queue as a dead message, and can be looked at and redriven.
             $error = ['fatal' => true, 'error' => substr('not decoded: ' . $exception->getMessage(), 0, 1000)];
@@ -313,12 +324,19 @@ final class DqTransport implements
     private function listed(array $record): Envelope
     {
         $stamp = new DqReceivedStamp($this->settings->queue, $record['id'], null, (int) $record['attempt']);
-        $envelope = $this->decode($record['payload'], $record['headers'] ?? []);
+        $envelope = $this->decode($this->settings->queue, $record['id'], $record['payload'], $record['headers'] ?? []);
         return self::stamped($envelope, $stamp, new TransportMessageIdStamp($record['id']));
     }
 
-    private function decode(string $body, array $headers): Envelope
+    private function decode(string $queue, string $id, string $body, array $headers): Envelope
     {
+        if ($this->secrets !== null) {
+            try {
+                [$body, $headers] = $this->secrets->open($queue, $id, $body, $headers);
+            } catch (Reject $refused) {
+                throw new MessageDecodingFailedException($refused->getMessage(), 0, $refused);
+            }
+        }
         return $this->serializer->decode(['body' => $body, 'headers' => $headers]);
     }
 

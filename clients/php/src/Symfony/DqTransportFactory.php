@@ -6,6 +6,7 @@ namespace Dq\Symfony;
 
 use Doctrine\DBAL\Connection;
 use Dq\Outbox\Outbox;
+use Dq\Secrets;
 use Dq\UrlClient;
 use Symfony\Component\Messenger\Exception\InvalidArgumentException;
 use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
@@ -23,9 +24,13 @@ final class DqTransportFactory implements TransportFactoryInterface
     /**
      * @param ?Connection $connection the database of the option `outbox`
      * @param ?AfterCommit $commits tells of commits there
+     * @param ?Secrets $secrets encrypts messages
      */
-    public function __construct(private ?Connection $connection = null, private ?AfterCommit $commits = null)
-    {
+    public function __construct(
+        private ?Connection $connection = null,
+        private ?AfterCommit $commits = null,
+        private ?Secrets $secrets = null,
+    ) {
     }
 
     public function createTransport(string $dsn, array $options, SerializerInterface $serializer): TransportInterface
@@ -37,7 +42,7 @@ final class DqTransportFactory implements TransportFactoryInterface
             $connection = $this->connection ?? throw new InvalidArgumentException('The option "outbox" needs a connection of Doctrine.');
             $outbox = new Outbox(static fn (): UrlClient => $client, new DbalRows($connection, $this->commits), DqTransport::RETRIES);
         }
-        return new DqTransport($client, $settings, $serializer, $outbox);
+        return new DqTransport($client, $settings, $serializer, $outbox, $this->secrets);
     }
 
     public function supports(string $dsn, array $options): bool

@@ -55,6 +55,7 @@ class DqBackend(BaseTaskBackend):
       dead_retain: the same for tasks that failed (a week).
       outbox: True or the alias of a database: a task is sent when the transaction there that enqueues it is committed (False).
       outbox_dedup: ms or a timedelta for which queues know the ids of tasks that have ended (an hour).
+      secrets: a `dqueue.secrets.Secrets` that encrypts the arguments of tasks, not their results (None).
       modules: the modules outside of INSTALLED_APPS that have tasks, each with those below it.
     """
 
@@ -77,6 +78,7 @@ class DqBackend(BaseTaskBackend):
             "dead_retain": options.get("dead_retain", 7 * DAY),
         }
         self._lasting = Lasting(self.client, self._records, given={*self._records}.intersection(options))
+        self.secrets: Any = options.get("secrets")
         self.outbox: Any = None
         """The outbox, if tasks go through one."""
         if options.get("outbox", False):
@@ -112,7 +114,7 @@ class DqBackend(BaseTaskBackend):
             worker_ids=[],
         )
         path = task.module_path
-        payload = json.dumps({"task": path, "args": result.args, "kwargs": result.kwargs})
+        payload: str | bytes = json.dumps({"task": path, "args": result.args, "kwargs": result.kwargs})
         options: SendOptions = {
             "type": path if len(path.encode()) <= 1024 else None,
             # In Django the higher number goes first, here the lower.
@@ -126,6 +128,8 @@ class DqBackend(BaseTaskBackend):
             "retain": self._records["retain"],
         }
         key = f"{self.prefix}{task.queue_name}"
+        if self.secrets is not None:
+            payload, options["headers"] = self.secrets.seal(key, id, payload)
         if self.outbox is None:
             self._lasting.sender(key).send(payload, id=id, **options)
         else:
@@ -143,8 +147,11 @@ class DqBackend(BaseTaskBackend):
 
     def _result(self, record: Record, name: str) -> Any:
         status = STATUS.get(record.state, TaskResultStatus.READY)
+        payload = record.payload
+        if self.secrets is not None:
+            payload, _ = self.secrets.open(f"{self.prefix}{name}", record.id, payload, record.headers or {})
         result = self.result(
-            record.payload,
+            payload,
             name,
             id=record.id,
             status=status,

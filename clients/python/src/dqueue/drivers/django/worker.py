@@ -27,7 +27,8 @@ class TaskWorker:
         self.backend = backend
         self.queue_name = queue_name
         queue = backend.queue(queue_name)
-        self.worker = Worker(queue, concurrency=concurrency, lease=backend.lease, grace=grace)
+        middleware = [] if backend.secrets is None else [backend.secrets]
+        self.worker = Worker(queue, concurrency=concurrency, lease=backend.lease, grace=grace, middleware=middleware)
         self.worker.handler()(self.run_task)
 
     def run_task(self, message: Message) -> str:
