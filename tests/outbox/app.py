@@ -105,7 +105,11 @@ class CeleryShop(DjangoShop):
 
         app = Celery(broker=self.settings["redis"], task_cls=DjangoTask, set_as_current=False)
         app.conf.task_default_queue = self.settings["queue"]
-        self.task = app.task(lambda token: None, name="order")
+
+        def order(token):
+            """It is never run."""
+
+        self.task = app.task(order)
 
     def send(self, shop, payload):
         self.task.delay_on_commit(payload)

@@ -112,11 +112,13 @@ class Secrets(Middleware):
 
     def _encrypt(self, queue: str, id: str, part: str, text: bytes, nonce: bytes | None = None) -> bytes:
         nonce = nonce or os.urandom(NONCE)
-        return nonce + self._keys[self._key].encrypt(nonce, text, _associated(queue, id, part))
+        sealed: bytes = self._keys[self._key].encrypt(nonce, text, _associated(queue, id, part))
+        return nonce + sealed
 
 
 def _decrypt(cipher: AESGCM, queue: str, id: str, part: str, sealed: bytes) -> bytes:
-    return cipher.decrypt(sealed[:NONCE], sealed[NONCE:], _associated(queue, id, part))
+    text: bytes = cipher.decrypt(sealed[:NONCE], sealed[NONCE:], _associated(queue, id, part))
+    return text
 
 
 def _associated(queue: str, id: str, part: str) -> bytes:
