@@ -164,7 +164,9 @@ class Run:
     def read_list(self):
         """Reads the list in which Celery or Laravel keep their messages."""
         client = redis.Redis(port=self.server.port)
-        for number, item in enumerate(client.lrange(QUEUE if self.framework == "celery" else f"queues:{QUEUE}", 0, -1)):
+        # kombu adds at the left end.
+        items = client.lrange(f"queues:{QUEUE}", 0, -1) + client.lrange(QUEUE, 0, -1)[::-1]
+        for number, item in enumerate(items):
             body = json.loads(item)
             if self.framework == "celery":
                 token = json.loads(base64.b64decode(body["body"]))[0][0]
