@@ -221,36 +221,4 @@ mod tests {
         options.read("APPLY", &mut words)?;
         options.finish(2)
     }
-
-    #[test]
-    fn two_effects_change_one_key_only_in_different_parts() {
-        for good in [
-            "APPLY 2 HSET k f 1 HINCRBY k g 1",
-            "APPLY 2 SADD k a SREM k b",
-            "APPLY 2 ZADD k 1 a ZINCRBY k 1 b",
-            "APPLY 3 LPUSH k a RPUSH k a LPUSH k a",
-            "APPLY 2 XADD k 1 a b XADD k 1 a b",
-            "APPLY 2 SET k v PEXPIRE k 5",
-            "APPLY 2 PEXPIRE k 5 HDEL k f",
-            "APPLY 2 SET a v SET b v",
-        ] {
-            assert!(read(good).is_ok(), "{good}");
-        }
-        for bad in [
-            "APPLY 2 SET k v SET k v",
-            "APPLY 2 SET k 1 INCRBY k 1",
-            "APPLY 2 HSET k f 1 HDEL k f",
-            "APPLY 2 HSET k f 1 SADD k g",
-            "APPLY 2 LPUSH k a SADD k a",
-            "APPLY 2 DEL k HSET k f 1",
-            "APPLY 2 DEL k PEXPIRE k 5",
-            "APPLY 2 PEXPIRE k 5 PEXPIRE k 5",
-        ] {
-            assert_eq!(
-                error(read(bad)),
-                "ERR APPLY 1 and 2 name the same key",
-                "{bad}"
-            );
-        }
-    }
 }

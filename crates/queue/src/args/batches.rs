@@ -32,31 +32,3 @@ pub fn batches(mut words: Words<'_>) -> Parsed<BatchesRequest> {
         count: count.unwrap_or(STEP) as usize,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::args::testing::{error, words};
-
-    #[test]
-    fn cursor_and_count_are_read_in_any_order() {
-        let request = |cursor, count| Ok(BatchesRequest { cursor, count });
-        assert_eq!(words("", batches), request(0, 10));
-        assert_eq!(words("count 3 CURSOR 7", batches), request(7, 3));
-    }
-
-    #[test]
-    fn errors_name_the_bad_option() {
-        for (text, expected) in [
-            ("x", "ERR unknown option 'x'"),
-            ("COUNT 1 COUNT 1", "ERR COUNT is given twice"),
-            ("CURSOR", "ERR CURSOR needs a value"),
-            (
-                "COUNT 0",
-                "ERR COUNT must be an integer from 1 to 10000, not '0'",
-            ),
-        ] {
-            assert_eq!(error(words(text, batches).map(|_| ())), expected);
-        }
-    }
-}

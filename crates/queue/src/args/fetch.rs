@@ -191,25 +191,10 @@ fn check_results(fetch: &Fetch<'_>) -> Parsed<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::testing::{error, words};
-
-    fn fetch_error(text: &str) -> String {
-        error(words(text, |w| fetch(w).map(|_| ())))
-    }
-
-    fn multi_error(text: &str) -> String {
-        error(words(text, |w| multi(w).map(|_| ())))
-    }
-
-    #[test]
-    fn without_options_one_message_is_fetched_without_waiting() {
-        words("", |w| assert_eq!(fetch(w), Ok(FetchRequest::plain())));
-    }
+    use crate::args::testing::words;
 
     #[test]
     fn every_option_is_read_in_any_case_and_order() {
-        let text = "withMeta bind ACK 3 7 BIND 8";
-        assert!(fetch_error(text).starts_with("ERR receipt "));
         let text = "withMeta bind ACK 2 7 -8 MAXBYTES 4 GROUP COUNT consumer w1 LEASE 5 \
             BLOCK 0 results 2 ACK x COUNT 10000";
         let expected = FetchRequest {
@@ -241,109 +226,5 @@ mod tests {
             assert!(request.fetch.no_ack);
             assert_eq!(request.fetch.per_group, 3);
         });
-    }
-
-    #[test]
-    fn a_receipt_where_ack_expects_a_count_is_shown_with_its_count() {
-        let expected = "ERR ACK must be followed by the number of receipts, not 1789012345678901; \
-            for one receipt it is ACK 1 1789012345678901";
-        for text in ["ACK 1789012345678901", "ACK 1789012345678901 BIND"] {
-            assert_eq!(fetch_error(text), expected);
-        }
-        let few = "ERR ACK is followed by fewer values than it says";
-        assert_eq!(fetch_error("ACK 10000 5"), few);
-    }
-
-    #[test]
-    fn mfetch_reads_several_keys_before_the_options() {
-        let text = "3 a COUNT c COUNT 5 BLOCK 9";
-        let mut request = FetchRequest::plain();
-        request.fetch.count = 5;
-        request.block = Some(9);
-        words(text, |w| {
-            assert_eq!(
-                multi(w),
-                Ok(MultiFetch {
-                    keys: 1..4,
-                    request
-                })
-            )
-        });
-        for (text, expected) in [
-            (
-                "0 a",
-                "numkeys must be an integer from 1 to 9007199254740991, not '0'",
-            ),
-            ("2 a", "numkeys is followed by fewer values than it says"),
-            ("1 a GROUP g", "unknown option 'GROUP'"),
-            ("1 a ACK 1 5", "unknown option 'ACK'"),
-        ] {
-            assert_eq!(multi_error(text), format!("ERR {expected}"));
-        }
-    }
-
-    #[test]
-    fn errors_name_the_bad_option() {
-        for text in [
-            "COUNT",
-            "COUNT 0",
-            "COUNT 10001",
-            "BLOCK -1",
-            "LEASE 0",
-            "CONSUMER",
-            "PERGROUP 0",
-            "MAXBYTES 0",
-            "COUNT 1 COUNT 1",
-            "BIND BIND",
-            "WITHMETA withmeta",
-            "TOKEN",
-            "TOKEN t",
-            "GRACE",
-            "GRACE 5",
-            "GRACE -1 BIND",
-            "NOACK TOKEN t CONSUMER c",
-            "COUNT 1001 TOKEN t CONSUMER c",
-            "TOKEN t TOKEN t CONSUMER c",
-            "NOACK BIND",
-            "NOACK LEASE 5",
-            "GROUP g PERGROUP 2",
-            "ACK",
-            "ACK 0",
-            "ACK x",
-            "ACK 2 5",
-            "ACK 4611686018427387904 5",
-            "ACK 1 5 ACK 1 5",
-        ] {
-            let option = text.split(' ').next().unwrap();
-            let error = fetch_error(text);
-            assert!(error.starts_with(&format!("ERR {option} ")), "{error}");
-        }
-        for (text, expected) in [
-            ("BIND NOACK", "NOACK and BIND exclude each other"),
-            ("LEASE 5 NOACK", "NOACK and LEASE exclude each other"),
-            (
-                "PERGROUP 1 GROUP g",
-                "GROUP and PERGROUP exclude each other",
-            ),
-            ("ACK 1 1.5", "receipt must be an integer, not '1.5'"),
-            ("TOKEN t", "TOKEN needs CONSUMER"),
-            ("GRACE 5", "GRACE needs BIND"),
-            (
-                "COUNT 1001 TOKEN t CONSUMER c",
-                "COUNT is at most 1000 with TOKEN",
-            ),
-            ("RESULTS 1 a", "RESULTS needs ACK"),
-            (
-                "RESULTS 1 a ACK 2 7 8",
-                "RESULTS must have as many texts as ACK has receipts, 2, not 1",
-            ),
-            (
-                "ACK 1 7 RESULTS 2 a",
-                "RESULTS is followed by fewer values than it says",
-            ),
-            ("NONSENSE", "unknown option 'NONSENSE'"),
-        ] {
-            assert_eq!(fetch_error(text), format!("ERR {expected}"));
-        }
     }
 }

@@ -119,22 +119,8 @@ fn glob(words: &mut Words<'_>, what: &str) -> Parsed<Glob> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::testing::{error, words};
+    use crate::args::testing::words;
     use crate::queue::inspect::walk::Cursor;
-
-    fn find_error(text: &str) -> String {
-        error(words(text, |w| find(w).map(|_| ())))
-    }
-
-    #[test]
-    fn without_options_a_thousand_messages_are_examined() {
-        words("dead", |w| {
-            let FindRequest { search, found } = find(w).unwrap();
-            assert_eq!(found, Found::Messages);
-            assert_eq!((search.state, search.count), (State::Dead, 1000));
-            assert_eq!((search.cursor, search.reverse), (None, false));
-        });
-    }
 
     #[test]
     fn every_option_is_read_in_any_case_and_order() {
@@ -165,52 +151,5 @@ mod tests {
         words("ready ids", |w| {
             assert_eq!(find(w).unwrap().found, Found::Ids)
         });
-    }
-
-    #[test]
-    fn errors_name_the_bad_option() {
-        for text in [
-            "ID",
-            "TYPE",
-            "GROUP",
-            "PARENT",
-            "PARENT k",
-            "HEADER",
-            "HEADER f",
-            "ERROR",
-            "PAYLOAD",
-            "SINCE x",
-            "UNTIL -1",
-            "CURSOR x",
-            "COUNT 0",
-            "COUNT 10001",
-            "REV REV",
-            "IDS IDS",
-            "DO",
-            "DO x",
-            "ID a ID b",
-            "DO PURGE DO PURGE",
-            "HEADER a b HEADER a b",
-        ] {
-            let option = text.split(' ').next().unwrap();
-            let error = find_error(&format!("dead {text}"));
-            assert!(error.starts_with(&format!("ERR {option} ")), "{error}");
-        }
-        let long = "x".repeat(1025);
-        for (text, expected) in [
-            ("", "state needs a value"),
-            ("dead NONSENSE", "unknown option 'NONSENSE'"),
-            ("dead DO PURGE IDS", "IDS and DO exclude each other"),
-            (
-                "ready DO REDRIVE",
-                "DO REDRIVE needs the state dead, not ready",
-            ),
-            (
-                &format!("dead ID {long}"),
-                "ID must be at most 1024 bytes long, not 1025",
-            ),
-        ] {
-            assert_eq!(find_error(text), format!("ERR {expected}"));
-        }
     }
 }

@@ -44,7 +44,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     use super::*;
-    use crate::args::testing::{error, words};
+    use crate::args::testing::words;
     use crate::message::Choices;
     use crate::op::DueTime;
     use crate::settings::Backoff;
@@ -53,15 +53,6 @@ mod tests {
     /// words.
     fn sent(text: &str) -> Parsed<String> {
         words(text, |w| send(w, 10).map(|sent| format!("{sent:?}")))
-    }
-
-    fn multi_error(text: &str) -> String {
-        error(words(text, |w| multi(w, 10).map(|_| ())))
-    }
-
-    #[test]
-    fn a_payload_without_options_is_a_plain_message() {
-        assert_eq!(sent("p"), Ok(format!("{:?}", Send::plain(b"p"))));
     }
 
     #[test]
@@ -93,90 +84,6 @@ mod tests {
         };
         assert_eq!(sent(text), Ok(format!("{expected:?}")));
         assert!(sent("p DELAY 5").is_ok_and(|sent| sent.contains("due: After(5)")));
-    }
-
-    #[test]
-    fn errors_name_the_bad_option() {
-        for text in [
-            "ID",
-            "REPLACE",
-            "ID a ID a",
-            "REPLACE ID a REPLACE",
-            "DELAY -1",
-            "DELAY 5 AT 5",
-            "AT 5 AT 5",
-            "PRIORITY 128",
-            "PRIORITY 1.5",
-            "LEASE 0",
-            "RETRIES -2",
-            "BACKOFF CUBIC 5",
-            "BACKOFF EXP",
-            "TTL x",
-            "TYPE",
-            "SCORE nan GROUP g",
-            "SCORE 5",
-            "HEADERS",
-            "HEADERS x",
-            "HEADERS -1",
-            "HEADERS 0",
-            "HEADERS 2 a b c",
-            "HEADERS 9007199254740991 a b",
-            "TYPE a type b",
-        ] {
-            let option = text.split(' ').next().unwrap();
-            let error = error(sent(&format!("p {text}")));
-            assert!(error.starts_with(&format!("ERR {option} ")), "{error}");
-        }
-        for (text, expected) in [
-            ("p AT 5 DELAY 5", "DELAY and AT exclude each other"),
-            ("p SCORE 5", "SCORE needs GROUP"),
-            ("p REPLACE", "REPLACE needs an id"),
-            ("p q", "unknown option 'q'"),
-            ("p COUNT 5", "unknown option 'COUNT'"),
-            (
-                "01234567890",
-                "payload must be at most 10 bytes long (dq.max-payload), not 11",
-            ),
-        ] {
-            assert_eq!(error(sent(text)), format!("ERR {expected}"));
-        }
-        let long = "x".repeat(1025);
-        for option in ["ID", "GROUP", "TYPE"] {
-            let text = format!("ERR {option} must be 1 to 1024 bytes long, not 1025");
-            assert_eq!(error(sent(&format!("p {option} {long}"))), text);
-        }
-    }
-
-    #[test]
-    fn msend_reads_several_payloads_before_the_options() {
-        let many = words("3 DELAY x ID PRIORITY 4", |w| {
-            multi(w, 10).map(|sent| (format!("{:?}", sent.payloads), sent.priority))
-        });
-        let payloads: [&[u8]; 3] = [b"DELAY", b"x", b"ID"];
-        assert_eq!(many, Ok((format!("{payloads:?}"), 4)));
-        for (text, expected) in [
-            (
-                "x p",
-                "numpayloads must be an integer from 1 to 9007199254740991, not 'x'",
-            ),
-            (
-                "0 p",
-                "numpayloads must be an integer from 1 to 9007199254740991, not '0'",
-            ),
-            (
-                "3 p p",
-                "numpayloads is followed by fewer values than it says",
-            ),
-            ("1 p p", "unknown option 'p'"),
-            ("1 p ID a", "unknown option 'ID'"),
-            ("1 p REPLACE", "unknown option 'REPLACE'"),
-            (
-                "2 p 01234567890",
-                "payload must be at most 10 bytes long (dq.max-payload), not 11",
-            ),
-        ] {
-            assert_eq!(multi_error(text), format!("ERR {expected}"));
-        }
     }
 
     #[test]

@@ -40,37 +40,3 @@ pub fn tick(mut words: Words<'_>) -> Parsed<Tick> {
     }
     Ok(Tick::Keys(keys.start..words.skip(2).end))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::args::testing::{error, words};
-
-    #[test]
-    fn advance_and_to_are_read_only_as_the_second_of_three_words() {
-        for (text, expected) in [
-            ("", Tick::All),
-            ("a", Tick::Keys(0..1)),
-            ("a ADVANCE", Tick::Keys(0..2)),
-            ("a b c", Tick::Keys(0..3)),
-            ("ADVANCE b c", Tick::Keys(0..3)),
-            ("a ADVANCE c d", Tick::Keys(0..4)),
-            ("a advance 0", Tick::Advance(0)),
-            ("TO to 5", Tick::To(5)),
-        ] {
-            assert_eq!(words(text, tick), Ok(expected), "{text}");
-        }
-        for (text, expected) in [
-            (
-                "a ADVANCE x",
-                "ADVANCE must be an integer from 0 to 9007199254740991, not 'x'",
-            ),
-            (
-                "a TO -1",
-                "TO must be an integer from 0 to 9007199254740991, not '-1'",
-            ),
-        ] {
-            assert_eq!(error(words(text, tick)), format!("ERR {expected}"));
-        }
-    }
-}
