@@ -1,41 +1,11 @@
 //! Batches of a group: the fate of the rest when one message ends. Also the list of
 //! deliveries that FETCH reuses.
 
-use super::fixture::{new_message, with_ttl, Fixture, Got};
+use super::fixture::{new_message, with_ttl, Fixture};
 use crate::message::state::State;
-use crate::op::{Done, Fetch, NackKind, Op};
+use crate::op::{Done, Fetch, Op};
 use crate::settings::Settings;
 use crate::Seq;
-
-fn batch_of(fixture: &mut Fixture, n: u64) -> Vec<Got> {
-    for _ in 0..n {
-        fixture.to("g");
-    }
-    let got = fixture.fetch(Fetch {
-        count: n,
-        per_group: n,
-        ..Fetch::one()
-    });
-    assert_eq!(got.len() as u64, n);
-    got
-}
-
-#[test]
-fn acking_or_cancelling_one_of_a_batch_leaves_the_others_running() {
-    let mut b = Fixture::new(Settings::default());
-    let got = batch_of(&mut b, 3);
-    b.ack(&[got[0].1]);
-    let id = b.queue.message(got[1].0).unwrap();
-    let id = b.queue.id_of(got[1].0, id).to_box().into_vec();
-    b.apply(&Op::Cancel {
-        ids: vec![id.into()],
-    });
-    assert_eq!(b.state(got[2].0), Some(State::Running));
-    let next = b.to("g");
-    assert!(b.take(1).is_empty());
-    b.ack(&[got[2].1]);
-    assert_eq!(b.take(1), [next]);
-}
 
 #[test]
 fn batch_messages_that_come_back_after_their_ttl_count_as_expired() {
@@ -57,20 +27,6 @@ fn batch_messages_that_come_back_after_their_ttl_count_as_expired() {
         assert_eq!(b.state(seq), Some(State::Dead));
         assert_eq!(b.queue.message(seq).unwrap().due, b.now - 10);
     }
-}
-
-#[test]
-fn a_nack_of_an_ungrouped_message_leaves_others_of_the_fetch_running() {
-    let mut b = Fixture::new(Settings::default());
-    b.plain();
-    b.plain();
-    let got = b.fetch(Fetch {
-        count: 2,
-        per_group: 2,
-        ..Fetch::one()
-    });
-    b.nack(&[got[0].1], NackKind::Backoff);
-    assert_eq!(b.state(got[1].0), Some(State::Running));
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! DEADTO: messages that die are left for another queue, and are dead records until they have gone.
 
 use super::fixture::{kill, named, new_message, with_ttl, Fixture};
-use crate::dead_letters::{bit, DeadTo, Letter, Moved, Stays, MAX_HOPS, MOST_TRACES};
+use crate::dead_letters::{bit, DeadTo, Letter, Moved, Stays, MOST_TRACES};
 use crate::message::state::{Reason, State};
 use crate::message::Choices;
 use crate::op::{Fetch, Op, Send};
 use crate::queue::inspect::explain::Code;
 use crate::queue::rebuild::validate;
-use crate::settings::{OnDead, Settings};
+use crate::settings::Settings;
 use crate::{Moment, Queue, Seq};
 
 fn settings(reasons: u8) -> Settings {
@@ -82,21 +82,6 @@ fn a_message_is_in_one_queue_until_it_has_gone() {
 }
 
 #[test]
-fn only_the_reasons_that_are_named_go() {
-    let mut b = Fixture::new(settings(bit(Reason::Expired)));
-    kill(&mut b, new_message(None));
-    assert!(moving(&mut b).is_empty());
-    let seq = b.send(with_ttl(new_message(None), 5));
-    b.wait(5);
-    assert_eq!(moving(&mut b), [seq]);
-    let any = DeadTo {
-        key: b"d"[..].into(),
-        reasons: 0,
-    };
-    assert!(Reason::ALL.into_iter().all(|reason| any.takes(reason)));
-}
-
-#[test]
 fn no_operation_sees_a_message_on_its_way() {
     let mut b = Fixture::new(settings(0));
     let [one, two] = ["a", "b"].map(|id| b.send(named(id)));
@@ -145,32 +130,6 @@ fn they_go_in_the_order_in_which_they_died() {
 }
 
 #[test]
-fn a_circle_ends() {
-    let mut b = Fixture::new(settings(0));
-    let mut send = new_message(None);
-    for hop in 1..=MAX_HOPS {
-        kill(&mut b, send.clone());
-        let (sent, stays) = letters(&mut b);
-        assert_eq!(stays, None);
-        let told = header(&sent[0], "dead-hops").map(|hops| hops.parse().unwrap());
-        assert_eq!(told.unwrap_or(1), hop);
-        let choices = Choices {
-            headers: sent[0].headers.clone(),
-            ..Choices::default()
-        };
-        send = Send {
-            choices,
-            ..new_message(None)
-        };
-        stay(&mut b, Stays::Closed);
-    }
-    let seq = kill(&mut b, send);
-    assert_eq!(letters(&mut b), (vec![], Some(Stays::Hops)));
-    stay(&mut b, Stays::Hops);
-    assert_eq!(b.state(seq), Some(State::Dead));
-}
-
-#[test]
 fn a_sender_may_write_any_number_of_hops() {
     for (told, stays) in [
         ("18446744073709551615", true),
@@ -199,23 +158,6 @@ fn a_sender_may_write_any_number_of_hops() {
             (usize::from(!stays), stays.then_some(Stays::Hops))
         );
     }
-}
-
-#[test]
-fn what_stays_holds_its_group_and_what_has_gone_does_not() {
-    let mut b = Fixture::new(Settings {
-        on_dead: OnDead::Block,
-        ..settings(0)
-    });
-    kill(&mut b, new_message(Some("g")));
-    let (sent, _) = letters(&mut b);
-    gone(&mut b, &sent);
-    let first = b.to("g");
-    assert_eq!(b.take(1), [first]);
-    b.wait(10);
-    stay(&mut b, Stays::Full);
-    b.to("g");
-    assert!(b.take(1).is_empty());
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use super::fixture::{Fixture, Got};
 use crate::message::limited::Limited;
 use crate::message::{Choices, RareChoices};
-use crate::op::{Fetch, GroupChanges, Op, Send};
+use crate::op::{Fetch, Op, Send};
 use crate::queue::rebuild::validate;
-use crate::settings::{Changes, Fair, Settings};
-use crate::{Millis, Seq, MAX_EXACT};
+use crate::settings::{Fair, Settings};
+use crate::{Millis, MAX_EXACT};
 use std::collections::HashMap;
 
 fn fixture(fair: Fair) -> Fixture {
@@ -73,49 +73,6 @@ fn share(worked: &HashMap<Option<&'static str>, Millis>, group: Option<&str>) ->
 }
 
 #[test]
-fn groups_share_the_time_of_workers_whatever_their_messages_take() {
-    let mut f = fixture(Fair::Time);
-    for _ in 0..1000 {
-        f.to("a");
-        f.to("b");
-        f.plain();
-    }
-    let takes = |group: Option<&str>| match group {
-        Some("a") => 100,
-        Some(_) => 10,
-        None => 25,
-    };
-    let worked = work(&mut f, 9_000, takes);
-    for group in [Some("a"), Some("b"), None] {
-        let share = share(&worked, group);
-        assert!((0.30..0.37).contains(&share), "{group:?}: {share}");
-    }
-}
-
-#[test]
-fn the_weight_of_a_group_is_its_part_of_the_time() {
-    let mut f = fixture(Fair::Time);
-    f.apply(&Op::GroupSet {
-        group: b"a"[..].into(),
-        changes: GroupChanges {
-            weight: Some(3),
-            ..GroupChanges::default()
-        },
-    });
-    for _ in 0..1000 {
-        f.to("a");
-        f.to("b");
-    }
-    let worked = work(
-        &mut f,
-        9_000,
-        |group| if group == Some("a") { 20 } else { 40 },
-    );
-    let share = share(&worked, Some("a"));
-    assert!((0.72..0.78).contains(&share), "{share}");
-}
-
-#[test]
 fn a_group_that_was_idle_gets_no_more_than_its_turns() {
     let mut f = fixture(Fair::Time);
     for _ in 0..1000 {
@@ -173,24 +130,6 @@ fn what_an_ack_books_counts() {
         f.ack(&[got.1]);
     }
     assert_eq!(next, ["b", "b", "b", "a"]);
-}
-
-#[test]
-fn fair_can_be_altered_at_any_time() {
-    let mut f = fixture(Fair::Count);
-    let sent: Vec<Seq> = (0..6).map(|n| f.to(["a", "b"][n % 2])).collect();
-    for fair in [Fair::Time, Fair::Cost, Fair::Count, Fair::Time] {
-        f.apply(&Op::Alter(Changes {
-            fair: Some(fair),
-            ..Changes::default()
-        }));
-        validate(&f.queue).unwrap();
-        let (got, _) = one(&mut f).unwrap();
-        assert!(sent.contains(&got.0));
-        f.wait(5);
-        f.ack(&[got.1]);
-        validate(&f.queue).unwrap();
-    }
 }
 
 #[test]

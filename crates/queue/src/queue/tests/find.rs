@@ -4,7 +4,7 @@ use super::driver::Pair;
 use super::ops::{RandomOp, Step};
 use crate::glob::Glob;
 use crate::message::state::State;
-use crate::op::{DueTime, FindAct, NackKind, Send};
+use crate::op::{DueTime, FindAct, Send};
 use crate::queue::inspect::find::{Search, MOST_OF_PAYLOAD};
 use crate::queue::Queue;
 use crate::settings::{Changes, Clock, Settings};
@@ -144,139 +144,6 @@ fn a_step_ends_after_four_mebibytes_of_text_and_a_payload_counts_to_its_first_64
     assert_eq!(found(&queue, search(b"*y"), 1).len(), 0);
     // A message that does not match does not count.
     assert_eq!(queue.search(&all(State::Ready), 1).0, None);
-}
-
-#[test]
-fn conditions_all_apply_and_none_applies_to_what_a_message_does_not_have() {
-    let mut pair = Pair::new(&Changes::default(), false);
-    let headers = [(b"k"[..].into(), b"v"[..].into())];
-    let mut send = Send {
-        id: Some(b"one"[..].into()),
-        group: Some(b"g"[..].into()),
-        ..Send::plain(b"first")
-    };
-    send.choices.label = Some(b"mail"[..].into());
-    send.choices.headers = headers.into();
-    pair.apply(&Op::Send(send));
-    pair.apply(&Op::Send(Send {
-        id: Some(b"two"[..].into()),
-        ..Send::plain(b"second")
-    }));
-    let queue = &pair.queue;
-    let base = || all(State::Ready);
-    let glob = |pattern: &str| Some(Glob::new(pattern.as_bytes()));
-    let cases: [(Search, &[Seq]); 11] = [
-        (base(), &[1, 2]),
-        (
-            Search {
-                id: glob("*o*"),
-                ..base()
-            },
-            &[1, 2],
-        ),
-        (
-            Search {
-                id: glob("o*"),
-                ..base()
-            },
-            &[1],
-        ),
-        (
-            Search {
-                label: Some(b"mail"),
-                ..base()
-            },
-            &[1],
-        ),
-        (
-            Search {
-                label: Some(b"mai"),
-                ..base()
-            },
-            &[],
-        ),
-        (
-            Search {
-                group: Some(b"g"),
-                ..base()
-            },
-            &[1],
-        ),
-        (
-            Search {
-                group: Some(b"h"),
-                ..base()
-            },
-            &[],
-        ),
-        (
-            Search {
-                header: Some((b"k", b"v")),
-                ..base()
-            },
-            &[1],
-        ),
-        (
-            Search {
-                header: Some((b"k", b"w")),
-                ..base()
-            },
-            &[],
-        ),
-        (
-            Search {
-                error: glob("*"),
-                ..base()
-            },
-            &[],
-        ),
-        (
-            Search {
-                payload: glob("?eco*"),
-                id: glob("t*"),
-                ..base()
-            },
-            &[2],
-        ),
-    ];
-    for (search, expected) in cases {
-        assert_eq!(
-            found(queue, search.clone(), pair.now),
-            expected,
-            "{search:?}"
-        );
-    }
-}
-
-#[test]
-fn an_error_is_found_by_its_text() {
-    let mut queue = due_at(&[11, 13]);
-    queue.advance(20, u64::MAX);
-    let moment = Moment::at_ms(20);
-    let fetch = Op::fetch(crate::op::Fetch {
-        count: 2,
-        ..crate::op::Fetch::one()
-    });
-    let Ok(Done::Fetched(given)) = queue.apply(&fetch, moment) else {
-        panic!("a FETCH fetches");
-    };
-    for (delivered, text) in given.iter().zip([&b"timeout of x"[..], b"refused"]) {
-        let nack = Op::Nack {
-            receipts: [delivered.receipt][..].into(),
-            kind: NackKind::Fatal,
-            error: Some(text.into()),
-            random: 0,
-            note: None,
-            pause: None,
-        };
-        queue.apply(&nack, moment).unwrap();
-    }
-    let search = |error: &[u8]| Search {
-        error: Some(Glob::new(error)),
-        ..all(State::Dead)
-    };
-    assert_eq!(found(&queue, search(b"timeout*"), 20), [1]);
-    assert_eq!(found(&queue, search(b"*e*"), 20), [1, 2]);
 }
 
 #[test]

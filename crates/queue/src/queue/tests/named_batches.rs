@@ -3,7 +3,7 @@
 use super::fixture::{new_message, Fixture};
 use crate::error::Error;
 use crate::message::after::{After, Batching, Counts, OnFail};
-use crate::message::state::{Reason, State};
+use crate::message::state::State;
 use crate::message::{Choices, RareChoices};
 use crate::op::{AckSend, Done, Fetch, NackKind, Op, Send, Sent};
 use crate::queue::bulk::Step;
@@ -71,94 +71,6 @@ fn reject_next(b: &mut Fixture) {
 }
 
 #[test]
-fn messages_are_held_until_the_last_one_of_the_batch_has_ended() {
-    let mut b = fixture();
-    let members = [b.send(of("b")), b.send(of("b"))];
-    let held = of_each_kind(&mut b);
-    assert_eq!(states(&b, held), [Some(State::Held); 3]);
-    let got = b.fetch(Fetch {
-        count: 9,
-        ..Fetch::one()
-    });
-    assert_eq!([got[0].0, got[1].0], members);
-    assert_eq!(got.len(), 2);
-    b.ack(&[got[0].1]);
-    assert_eq!(states(&b, held), [Some(State::Held); 3]);
-    b.wait(3);
-    b.ack(&[got[1].1]);
-    assert_eq!(states(&b, held), [Some(State::Ready); 3]);
-    assert_eq!(b.take(9), held);
-    let message = b.queue.message(held[0]).unwrap();
-    assert_eq!(message.due_at(), b.now, "due since its release");
-    let (name, counts) = b.queue.after_of(message).unwrap();
-    assert_eq!((name, counts.finished, counts.pending), (&b"b"[..], 2, 0));
-    assert_eq!(b.queue.open_batches(), 0);
-    assert!(b.queue.batches().is_none(), "a closed batch costs nothing");
-}
-
-#[test]
-fn a_fetch_that_acks_the_last_one_can_deliver_what_was_held() {
-    let mut b = fixture();
-    b.send(of("b"));
-    let held = b.send(after("b", OnFail::Hold));
-    let got = b.fetch(Fetch::one());
-    let next = b.fetch(Fetch {
-        acks: [got[0].1].into_iter().collect(),
-        ..Fetch::one()
-    });
-    assert_eq!(next[0].0, held);
-}
-
-#[test]
-fn a_dead_message_holds_on_or_counts_as_ended_or_kills() {
-    let mut b = fixture();
-    let member = b.send(of("b"));
-    let held = of_each_kind(&mut b);
-    reject_next(&mut b);
-    let expected = [State::Held, State::Ready, State::Dead];
-    assert_eq!(states(&b, held), expected.map(Some));
-    let view = b.queue.view(held[2], b.now).unwrap();
-    assert_eq!(view.reason(), Some(Reason::Batch));
-    // Messages that come now meet the dead one.
-    let later = of_each_kind(&mut b);
-    assert_eq!(states(&b, later), expected.map(Some));
-    let message = b.queue.message(member).unwrap();
-    let id = b.queue.id_of(member, message).to_box().into_vec();
-    b.apply(&Op::Cancel {
-        ids: vec![id.into()],
-    });
-    assert_eq!(b.state(held[0]), Some(State::Ready));
-}
-
-#[test]
-fn a_redriven_message_holds_again_but_not_one_that_died_of_its_batch() {
-    let mut b = fixture();
-    b.send(of("b"));
-    let held = of_each_kind(&mut b);
-    reject_next(&mut b);
-    b.apply(&Op::Redrive(crate::op::Redrive::Oldest(9)));
-    let expected = [State::Held, State::Ready, State::Ready];
-    assert_eq!(states(&b, held), expected.map(Some));
-    let later = b.send(after("b", OnFail::Go));
-    assert_eq!(b.state(later), Some(State::Held));
-}
-
-#[test]
-fn batches_that_wait_for_each_other_are_refused() {
-    let mut b = fixture();
-    for name in ["x", "y", "z"] {
-        b.send(of(name));
-    }
-    b.send(ring("x", "y"));
-    b.send(ring("y", "z"));
-    let refused = Op::Send(ring("z", "x"));
-    let moment = Moment::at_ms(b.now);
-    assert_eq!(b.queue.apply(&refused, moment), Err(Error::Ring));
-    assert_eq!(b.queue.live(), 5, "an error changes nothing");
-    b.send(ring("x", "z"));
-}
-
-#[test]
 fn explain_names_the_batch_and_a_long_ring() {
     let mut b = fixture();
     // A ring of more batches than SEND searches.
@@ -178,46 +90,6 @@ fn explain_names_the_batch_and_a_long_ring() {
         (Code::BatchOpen, Some(&b"b0"[..]))
     );
     assert!(why.why.contains("'b0', 'b1'"), "{}", why.why);
-}
-
-#[test]
-fn a_batch_that_gets_another_message_in_the_same_operation_stays_open() {
-    let mut b = fixture();
-    let named = |send| Send {
-        id: Some(b"m"[..].into()),
-        replace: true,
-        ..send
-    };
-    b.send(named(of("b")));
-    let held = b.send(after("b", OnFail::Hold));
-    b.send(named(of("b")));
-    assert_eq!(b.state(held), Some(State::Held));
-    b.send(named(new_message(None)));
-    assert_eq!(b.state(held), Some(State::Ready));
-}
-
-#[test]
-fn a_purge_releases_what_the_purged_messages_held() {
-    for purge in [Some(State::Ready), Some(State::Running), None] {
-        let mut b = fixture();
-        b.send(with(new_message(Some("g")), Some("b"), None));
-        let held = b.send(after("b", OnFail::Hold));
-        if purge == Some(State::Running) {
-            b.fetch(Fetch::one());
-        }
-        let group = purge.is_none().then(|| b"g"[..].into());
-        let state = purge;
-        assert_eq!(b.apply(&Op::Purge { state, group }), Done::Count(1));
-        assert_eq!(b.state(held), Some(State::Ready), "{purge:?}");
-        assert_eq!(validate(&b.queue), Ok(()));
-    }
-    let mut b = fixture();
-    b.send(of("b"));
-    of_each_kind(&mut b);
-    let state = Some(State::Held);
-    let group = None;
-    assert_eq!(b.apply(&Op::Purge { state, group }), Done::Count(3));
-    assert_eq!((b.queue.count(State::Held), b.queue.open_batches()), (0, 1));
 }
 
 /// A purge in slices goes through a state more than once. It leaves what it has

@@ -4,116 +4,16 @@ use super::driver::Pair;
 use super::fixture::{later, new_message, with_ttl, Fixture};
 use super::named_batches::with;
 use crate::message::after::OnFail;
-use crate::message::score::Score;
 use crate::message::{Choices, RareChoices};
 use crate::op::{Done, Fetch, GroupChanges, Op, Send};
 use crate::settings::{Changes, Rate, Settings};
 use crate::Moment;
-
-fn scored(group: &'static str, score: f64) -> Send<'static> {
-    Send {
-        choices: Choices {
-            score: Score::of_double(score),
-            ..Choices::default()
-        },
-        ..new_message(Some(group))
-    }
-}
 
 fn urgent(group: Option<&'static str>) -> Send<'static> {
     Send {
         priority: -1,
         ..new_message(group)
     }
-}
-
-fn group_set(fixture: &mut Fixture, group: &'static str, changes: GroupChanges) {
-    fixture.apply(&Op::GroupSet {
-        group: group.as_bytes().into(),
-        changes,
-    });
-}
-
-#[test]
-fn ungrouped_messages_go_by_priority_then_due_time_then_send_order() {
-    let mut b = Fixture::new(Settings::default());
-    let late = b.send(later(None, 20));
-    let early = b.send(later(None, 10));
-    let twin = b.send(later(None, 10));
-    let urgent = b.send(Send {
-        priority: -1,
-        ..later(None, 20)
-    });
-    assert!(b.take(9).is_empty());
-    b.wait(20);
-    assert_eq!(b.take(9), [urgent, early, twin, late]);
-}
-
-#[test]
-fn groups_take_turns_and_ungrouped_messages_count_as_one_group() {
-    let settings = Settings {
-        group_concurrency: 9,
-        ..Settings::default()
-    };
-    let mut b = Fixture::new(settings);
-    let a = [b.to("a"), b.to("a"), b.to("a")];
-    let p = [b.plain(), b.plain()];
-    let z = [b.to("z"), b.to("z")];
-    assert_eq!(b.peek(), [a[0], p[0], z[0], a[1], p[1], z[1], a[2]]);
-    // A round may be spread over several calls of FETCH.
-    assert_eq!(b.take(2), [a[0], p[0]]);
-    assert_eq!(b.take(3), [z[0], a[1], p[1]]);
-    assert_eq!(b.take(9), [z[1], a[2]]);
-}
-
-#[test]
-fn a_group_gives_messages_by_score_one_at_a_time() {
-    let mut b = Fixture::new(Settings::default());
-    let second = b.send(scored("g", 2.0));
-    let first = b.send(scored("g", 1.0));
-    let got = b.fetch(Fetch {
-        count: 9,
-        ..Fetch::one()
-    });
-    assert_eq!(got.len(), 1);
-    assert_eq!(got[0].0, first);
-    assert!(b.take(9).is_empty());
-    b.ack(&[got[0].1]);
-    assert_eq!(b.take(9), [second]);
-}
-
-#[test]
-fn a_turn_begins_anew_when_the_priority_changes() {
-    let mut b = Fixture::new(Settings::default());
-    let changes = GroupChanges {
-        weight: Some(2),
-        concurrency: Some(9),
-        ..GroupChanges::default()
-    };
-    let first = b.send(urgent(Some("a")));
-    let p = b.plain();
-    let a = [b.to("a"), b.to("a")];
-    let last = b.plain();
-    group_set(&mut b, "a", changes);
-    let expected = [first, p, a[0], a[1], last];
-    assert_eq!(b.peek(), expected);
-    assert_eq!(b.take(9), expected);
-}
-
-#[test]
-fn a_group_refused_by_max_bytes_keeps_its_turn() {
-    let mut b = Fixture::new(Settings::default());
-    let first = b.to("a");
-    let p = b.plain();
-    let z = b.to("z");
-    let got = b.fetch(Fetch {
-        count: 9,
-        max_bytes: Some(7),
-        ..Fetch::one()
-    });
-    assert_eq!(got[0].0, first);
-    assert_eq!(got.len(), 1);
-    assert_eq!(b.take(9), [p, z]);
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! The records of messages that have ended: how long they are kept, and the consequences
 //! for ids and groups.
 
-use std::borrow::Cow;
-
-use super::fixture::{kill, named, new_message, with_ttl, Fixture};
+use super::fixture::{named, new_message, with_ttl, Fixture};
 use crate::message::state::{Reason, State};
 use crate::op::{Done, Fetch, NackKind, Op, Redrive, Send, Sent};
 use crate::queue::rebuild::validate;
@@ -25,32 +23,6 @@ fn is_taken(fixture: &mut Fixture, send: Send) -> bool {
 
 fn alter(fixture: &mut Fixture, changes: Changes) {
     fixture.apply(&Op::Alter(changes));
-}
-
-#[test]
-fn a_dead_or_cancelled_message_can_be_replaced_and_is_not_remembered() {
-    let settings = Settings {
-        retain: 1000,
-        dedup: 1000,
-        ..Settings::default()
-    };
-    let replace = || Send {
-        replace: true,
-        ..named("a")
-    };
-    let mut b = Fixture::new(settings);
-    let dead = kill(&mut b, named("a"));
-    assert!(!is_taken(&mut b, replace()));
-    assert_eq!(b.state(dead), None);
-    b.apply(&Op::Cancel {
-        ids: vec![Cow::Borrowed(b"a")],
-    });
-    assert!(!is_taken(&mut b, replace()));
-    assert_eq!(b.queue.count(State::Cancelled), 0);
-    assert_eq!(b.queue.records.dedup.entries().len(), 0);
-    let got = b.fetch(Fetch::one());
-    b.ack(&[got[0].1]);
-    assert!(is_taken(&mut b, replace()));
 }
 
 #[test]
@@ -97,36 +69,6 @@ fn messages_expired_by_a_shorter_ttl_die_now_not_in_the_past() {
     assert_eq!(view.reason(), Some(Reason::Expired));
     assert_eq!(view.ended_at(), Some(b.now));
     assert_eq!(b.wait(20).pruned, 1);
-}
-
-#[test]
-fn a_dead_message_holds_its_group_until_redrive_or_resume_even_when_pruned() {
-    let settings = Settings {
-        on_dead: OnDead::Block,
-        ..Settings::default()
-    };
-    let mut b = Fixture::new(settings);
-    let dead = kill(&mut b, new_message(Some("g")));
-    let next = b.to("g");
-    assert!(b.take(1).is_empty());
-    b.apply(&Op::Redrive(Redrive::Oldest(1)));
-    let got = b.fetch(Fetch::one());
-    assert_eq!(got[0].0, dead);
-    b.nack(&[got[0].1], NackKind::Fatal);
-    // The hold stays when the record is pruned.
-    alter(
-        &mut b,
-        Changes {
-            dead_retain: Some(5),
-            ..Changes::default()
-        },
-    );
-    assert_eq!(b.wait(5).pruned, 1);
-    assert!(b.take(1).is_empty());
-    b.apply(&Op::Resume {
-        group: Some(b"g".as_slice().into()),
-    });
-    assert_eq!(b.take(1), [next]);
 }
 
 #[test]

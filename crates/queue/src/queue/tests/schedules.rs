@@ -1,12 +1,10 @@
 //! The end, the pause and the jitter of a schedule.
 
-use super::fixture::{named, new_message, Fixture};
-use crate::error::Error;
+use super::fixture::{new_message, Fixture};
 use crate::op::{Done, NewSchedule, Op};
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Extras, Limits, Missed, Overlap};
 use crate::settings::Settings;
-use crate::sums::Count;
 use crate::{Millis, Moment};
 
 /// A schedule that fires every 10 ms. It counts from now, or from a given start.
@@ -44,69 +42,6 @@ fn until(at: Millis) -> Limits {
         until: Some(at),
         ..Limits::default()
     }
-}
-
-fn times(n: u64) -> Limits {
-    Limits {
-        times: Some(n),
-        ..Limits::default()
-    }
-}
-
-#[test]
-fn it_fires_at_its_end_and_not_after_and_is_gone() {
-    let mut b = fixture(until(1030));
-    assert_eq!(b.wait(20).fired, 2);
-    assert!(extras(&b).is_some());
-    assert_eq!(b.wait(10).fired, 1);
-    assert_eq!(extras(&b), None);
-    assert_eq!(b.wait(100).fired, 0);
-}
-
-#[test]
-fn an_end_before_the_first_time_is_refused() {
-    let mut b = Fixture::new(Settings::default());
-    let op = Op::Schedule(every(until(1009), None, b.now));
-    let refused = b.queue.apply(&op, Moment::at_ms(b.now));
-    assert_eq!(refused.err(), Some(Error::NeverFires));
-    assert_eq!(extras(&b), None);
-}
-
-#[test]
-fn it_fires_as_often_as_it_may_and_is_gone() {
-    let mut b = fixture(times(2));
-    assert_eq!(b.wait(10).fired, 1);
-    assert_eq!(extras(&b).unwrap().limits.times, Some(1));
-    assert_eq!(b.wait(100).fired, 1);
-    assert_eq!(extras(&b), None);
-}
-
-#[test]
-fn a_time_whose_id_is_taken_is_counted_and_leaves_the_number_of_times() {
-    let mut b = fixture(times(2));
-    b.send(named("s@1010"));
-    assert_eq!(b.wait(10).fired, 0);
-    let skipped = Extras {
-        limits: times(2),
-        paused: None,
-        skipped: Count::of(1),
-    };
-    assert_eq!(extras(&b), Some(skipped));
-    assert_eq!(b.queue.totals().skipped_fires.get(), 0);
-    assert_eq!(b.wait(100).fired, 2);
-}
-
-#[test]
-fn what_is_missed_in_a_pause_is_skipped() {
-    let mut b = fixture(Limits::default());
-    assert_eq!(b.wait(10).fired, 1);
-    assert_eq!(pause(&mut b, true), Done::Flag(true));
-    assert_eq!(pause(&mut b, true), Done::Flag(true));
-    assert_eq!(b.wait(25).fired, 0);
-    assert_eq!(pause(&mut b, false), Done::Flag(true));
-    assert_eq!(extras(&b), Some(Extras::default()));
-    assert_eq!(b.wait(4).fired, 0);
-    assert_eq!(b.wait(1).fired, 1);
 }
 
 #[test]

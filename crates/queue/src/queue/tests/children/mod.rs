@@ -1,18 +1,14 @@
 //! PARENT and CHILDREN: messages that wait for others of this or another queue.
 
 mod random;
-mod replaced;
 mod steps;
 
-use crate::message::after::{After, Batching, Counts, OnFail, Park};
+use crate::message::after::OnFail;
 use crate::message::kin::{ChildCounts, Children, Kin, News, Parent};
-use crate::message::state::{Reason, State};
+use crate::message::state::State;
 use crate::message::{Choices, RareChoices};
-use crate::op::{AckSend, Counted, CountedOne, Done, DueTime, Fetch, Op, Redrive, Send};
-use crate::queue::inspect::explain::Code;
-use crate::queue::inspect::find::Search;
+use crate::op::{Counted, CountedOne, Done, Fetch, Op, Send};
 use crate::queue::rebuild::validate;
-use crate::queue::tests::find::all;
 use crate::queue::tests::fixture::{kill, named, Fixture};
 use crate::settings::Settings;
 use crate::Seq;
@@ -111,108 +107,6 @@ fn fixture() -> Fixture {
 }
 
 #[test]
-fn a_parent_is_due_as_of_the_end_of_its_last_child() {
-    let mut b = fixture();
-    let p = sent(&mut b, parent("p", 3));
-    assert_eq!(b.state(p), Some(State::Held));
-    let all: Vec<Seq> = ["a", "b", "c"]
-        .map(|id| sent(&mut b, child(id, "p")))
-        .into();
-    assert_eq!(b.queue.children_of(KEY, b"p", 0, 9), (None, all.clone()));
-    assert_eq!(b.queue.children_of(KEY, b"p", all[0], 1).1, [all[1]]);
-    b.wait(10);
-    assert_eq!(finish(&mut b), all[0]);
-    assert_eq!(b.cancel("b"), Some(State::Ready));
-    tell(&mut b);
-    let explained = b.queue.explain(b"p", b.now).unwrap();
-    assert_eq!(explained.code, Code::ChildrenOpen);
-    assert!(explained.why.contains("3 children, of which 2 have ended"));
-    b.wait(10);
-    assert_eq!(b.state(p), Some(State::Held));
-    finish(&mut b);
-    assert_eq!(b.queue.message(p).unwrap().due_at(), b.now);
-    assert_eq!(counts(&b, p), [2, 1, 0, 0, 0]);
-    assert_eq!(b.take(9), [p]);
-    assert!(b.queue.siblings().is_none(), "no record was kept");
-}
-
-#[test]
-fn a_dead_child_holds_its_parent_until_it_is_redriven_and_ends() {
-    let mut b = fixture();
-    let p = sent(&mut b, parent("p", 1));
-    let a = kill(&mut b, child("a", "p"));
-    tell(&mut b);
-    assert_eq!(counts(&b, p), [0, 0, 1, 0, 1]);
-    assert_eq!(b.state(p), Some(State::Held));
-    assert!(b
-        .queue
-        .explain(b"p", b.now)
-        .unwrap()
-        .why
-        .contains("1 are dead and hold it"));
-    b.apply(&Op::Redrive(Redrive::Ids(vec![b"a".into()])));
-    tell(&mut b);
-    assert_eq!(counts(&b, p), [0; 5]);
-    assert_eq!(finish(&mut b), a);
-    assert_eq!(
-        (counts(&b, p), b.state(p)),
-        ([1, 0, 0, 0, 0], Some(State::Ready))
-    );
-}
-
-#[test]
-fn a_dead_child_that_is_cancelled_or_removed_holds_its_parent_no_longer() {
-    for removes in [false, true] {
-        let mut b = fixture();
-        let p = sent(&mut b, parent("p", 1));
-        kill(&mut b, child("a", "p"));
-        tell(&mut b);
-        let expected = match removes {
-            false => {
-                b.cancel("a");
-                [0, 1, 0, 0, 0]
-            }
-            true => {
-                b.apply(&Op::Purge {
-                    state: Some(State::Dead),
-                    group: None,
-                });
-                [0, 0, 1, 0, 0]
-            }
-        };
-        tell(&mut b);
-        assert_eq!((counts(&b, p), b.state(p)), (expected, Some(State::Ready)));
-    }
-}
-
-#[test]
-fn the_death_of_a_child_counts_with_go_and_is_the_end_of_its_parent_with_die() {
-    for dies_later in [false, true] {
-        let mut b = fixture();
-        let p = sent(&mut b, parent("p", 2));
-        kill(&mut b, child_of(named("a"), "p", OnFail::Go));
-        tell(&mut b);
-        assert_eq!(counts(&b, p), [0, 0, 1, 0, 0]);
-        kill(&mut b, child_of(named("b"), "p", OnFail::Die));
-        let told = news(&mut b);
-        count(&mut b, told, dies_later);
-        assert_eq!(validate(&b.queue), Ok(()));
-        b.wait(0);
-        assert_eq!(b.state(p), Some(State::Dead));
-        assert_eq!(
-            b.queue.view(p, b.now).unwrap().reason(),
-            Some(Reason::Children)
-        );
-        assert_eq!(counts(&b, p), [0, 0, 2, 0, 0]);
-        assert_eq!(validate(&b.queue), Ok(()));
-        // The message is pending again and waits for no child.
-        b.apply(&Op::Redrive(Redrive::Oldest(9)));
-        assert_eq!(b.state(p), Some(State::Ready));
-        assert_eq!(validate(&b.queue), Ok(()));
-    }
-}
-
-#[test]
 fn a_parent_that_is_to_die_and_is_cancelled_first_does_not_die() {
     let mut b = fixture();
     let p = sent(&mut b, parent("p", 2));
@@ -252,96 +146,6 @@ fn children_of_nobody_or_of_a_parent_that_was_let_go_change_nothing() {
 }
 
 #[test]
-fn a_purge_of_all_ends_the_children_that_have_not_ended() {
-    let mut b = fixture();
-    kill(&mut b, child("b", "p"));
-    sent(&mut b, child("a", "p"));
-    sent(&mut b, child_of(named("c"), "p", OnFail::Go));
-    news(&mut b);
-    b.apply(&Op::Purge {
-        state: None,
-        group: None,
-    });
-    let deltas: Vec<_> = news(&mut b)
-        .iter()
-        .map(|news| news.delta.counts())
-        .collect();
-    assert_eq!(deltas, [[0, 0, 0, 1, -1], [0, 0, 0, 1, 0]]);
-    assert!(b.queue.siblings().is_none());
-    assert_eq!(validate(&b.queue), Ok(()));
-}
-
-#[test]
-fn a_message_waits_for_its_batch_then_for_its_children_then_for_a_signal() {
-    let mut b = fixture();
-    let batched = |id: &'static str| {
-        with_rare(named(id), |rare| {
-            rare.batching.get_or_insert_default().batch = Some(Box::from(*b"b"));
-        })
-    };
-    sent(&mut b, batched("m"));
-    let waits = with_rare(parent("p", 1), |rare| {
-        rare.batching = Some(Box::new(Batching {
-            batch: None,
-            after: Some(After {
-                batch: Box::from(*b"b"),
-                on_fail: OnFail::Hold,
-                counts: Counts::default(),
-            }),
-            park: Some(Park::default()),
-        }));
-    });
-    let p = sent(&mut b, waits);
-    assert_eq!(b.queue.explain(b"p", b.now).unwrap().code, Code::BatchOpen);
-    finish(&mut b);
-    assert_eq!(
-        b.queue.explain(b"p", b.now).unwrap().code,
-        Code::ChildrenOpen
-    );
-    sent(&mut b, child("a", "p"));
-    finish(&mut b);
-    assert_eq!(b.queue.explain(b"p", b.now).unwrap().code, Code::Parked);
-    b.apply(&Op::Signal {
-        id: b"p".into(),
-        text: b"go".into(),
-    });
-    assert_eq!(b.state(p), Some(State::Ready));
-    assert_eq!(validate(&b.queue), Ok(()));
-}
-
-#[test]
-fn a_child_that_sends_children_counts_once_each() {
-    let mut b = fixture();
-    let p = sent(&mut b, parent("p", 2));
-    sent(&mut b, child("a", "p"));
-    let (_, receipt) = b.fetch(Fetch::one())[0];
-    let next = AckSend {
-        receipt: Some(receipt),
-        result: None,
-        sends: vec![child("b", "p")],
-        signals: Vec::new(),
-    };
-    b.apply(&Op::AckSend(next));
-    tell(&mut b);
-    assert_eq!(
-        (counts(&b, p), b.state(p)),
-        ([1, 0, 0, 0, 0], Some(State::Held))
-    );
-    finish(&mut b);
-    assert_eq!(b.state(p), Some(State::Ready));
-}
-
-#[test]
-fn a_child_in_a_copy_does_not_count_again() {
-    let mut b = fixture();
-    sent(&mut b, parent("p", 1));
-    sent(&mut b, child("a", "p"));
-    let copy = b.queue.copy();
-    assert!(copy.siblings().is_none());
-    assert_eq!(validate(&copy), Ok(()));
-}
-
-#[test]
 fn options_of_kin_are_stored_only_as_far_as_they_are_needed() {
     let both = child_of(parent("x", 4), "p", OnFail::Hold);
     let stored = both.choices.stored().unwrap();
@@ -355,34 +159,4 @@ fn options_of_kin_are_stored_only_as_far_as_they_are_needed() {
     assert!(!Choices::default()
         .children()
         .is_some_and(Children::have_ended));
-}
-
-#[test]
-fn children_are_found_by_their_parent_whatever_their_ondead() {
-    let mut b = fixture();
-    sent(&mut b, parent("p", 3));
-    let later = |send: Send<'static>| Send {
-        due: DueTime::After(50),
-        ..send
-    };
-    let a = sent(&mut b, later(child("a", "p")));
-    sent(&mut b, later(child("b", "other")));
-    let c = sent(&mut b, later(child_of(named("c"), "p", OnFail::Die)));
-    sent(&mut b, later(named("d")));
-    let found = |b: &Fixture, key: &'static [u8], id: &'static [u8]| {
-        let search = Search {
-            parent: Some((key, id)),
-            ..all(State::Delayed)
-        };
-        b.queue.search(&search, b.now)
-    };
-    assert_eq!(found(&b, KEY, b"p"), (None, vec![a, c]));
-    assert_eq!(found(&b, b"elsewhere", b"p"), (None, vec![]));
-    assert_eq!(found(&b, KEY, b"d"), (None, vec![]));
-    assert_eq!((b.queue.held_by_children(), b.queue.parked()), (1, 0));
-    for id in ["a", "b", "c"] {
-        b.cancel(id);
-    }
-    tell(&mut b);
-    assert_eq!(found(&b, KEY, b"p"), (None, vec![]));
 }

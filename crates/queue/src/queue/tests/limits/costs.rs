@@ -3,43 +3,6 @@
 use super::*;
 
 #[test]
-fn costs_count_in_windows_and_are_corrected_by_the_ack() {
-    let mut f = fixture(&[("tokens", weighted(0, &[(100, 1000)]))]);
-    let first = f.limited(&["tokens"], 60);
-    let second = f.limited(&["tokens"], 60);
-    let third = f.limited(&["tokens"], 40);
-    let got = f.most(9);
-    assert_eq!(seqs(&got), [first]);
-    f.wait(10);
-    f.ack_cost(got[0], 30);
-    let got = f.most(9);
-    assert_eq!(seqs(&got), [second]);
-    assert_eq!(f.why(third), ("limit", Some(2000), Some("tokens".into())));
-    f.ack_cost(got[0], 100);
-    f.wait(990);
-    assert!(f.most(9).is_empty(), "100 count since 10 ms later");
-    f.wait(10);
-    assert_eq!(seqs(&f.most(9)), [third]);
-}
-
-#[test]
-fn weight_makes_concurrency_count_costs() {
-    let mut f = fixture(&[("cores", weighted(8, &[]))]);
-    let large = [f.limited(&["cores"], 6), f.limited(&["cores"], 6)];
-    let got = f.most(1);
-    let small = f.send(limited(Some("g"), &["cores"], 2));
-    assert_eq!(seqs(&got), [large[0]]);
-    assert!(f.most(9).is_empty());
-    assert_eq!(
-        f.why(small),
-        ("limit", None, Some("cores".into())),
-        "what costs less does not pass a message that waits for more room"
-    );
-    f.ack(&[got[0].1]);
-    assert_eq!(seqs(&f.most(9)), [large[1], small]);
-}
-
-#[test]
 fn what_costs_more_than_a_limit_ever_allows_holds_up_nobody_else() {
     let mut f = fixture(&[]);
     let large = f.send(limited(Some("g"), &["b", "a"], 11));
@@ -58,57 +21,6 @@ fn what_costs_more_than_a_limit_ever_allows_holds_up_nobody_else() {
     f.apply(&set("a", weighted(0, &[(11, 100)])));
     assert!(!is_stuck(&f));
     assert_eq!(seqs(&f.most(9)), [large]);
-}
-
-#[test]
-fn a_message_that_could_never_go_is_refused() {
-    let mut f = fixture(&[("a*", weighted(0, &[(10, 100)])), ("b", rule(1, &[]))]);
-    let refused: Result<(), Error> = Err(Error::CostsTooMuch { cost: 11, most: 10 });
-    let at = Moment::at_ms(f.now);
-    let send = |names: &[&str], cost| Send {
-        id: Some(b"x"[..].into()),
-        replace: true,
-        ..limited(None, names, cost)
-    };
-    let before = f.queue.clone();
-    let tried = f.queue.apply(&Op::Send(send(&["b", "a1"], 11)), at);
-    assert_eq!(tried.map(|_| ()), refused);
-    let next = AckSend {
-        receipt: None,
-        result: None,
-        sends: vec![send(&["a1"], 11)],
-        signals: Vec::new(),
-    };
-    assert_eq!(f.queue.can_ack_send(&next, at), refused.map(|()| true));
-    assert_eq!(f.queue.live(), before.live());
-    f.apply(&Op::Send(send(&["b"], 11)));
-    f.apply(&Op::Send(send(&["b", "a1"], 10)));
-    assert_eq!(f.most(9).len(), 1);
-}
-
-#[test]
-fn requests_and_tokens_are_limited_together() {
-    let mut f = fixture(&[
-        ("requests", rule(0, &[(3, 1000)])),
-        ("tokens", weighted(0, &[(100, 1000)])),
-    ]);
-    let sent: Vec<Seq> = [60, 50, 40, 0, 0]
-        .map(|cost| f.limited(&["requests", "tokens"], cost))
-        .into();
-    let got = f.most(9);
-    assert_eq!(seqs(&got), sent[..1], "the second costs more than is left");
-    f.ack_cost(got[0], 1);
-    assert_eq!(
-        seqs(&f.most(9)),
-        sent[1..3],
-        "and the third is the last request"
-    );
-    assert_eq!(
-        f.why(sent[3]),
-        ("limit", Some(2000), Some("requests".into()))
-    );
-    f.wait(1000);
-    assert_eq!(seqs(&f.most(9)), sent[3..]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::message::limited::Limited;
 use crate::message::state::State;
 use crate::message::{Choices, RareChoices};
 use crate::named_limits::{LimitRule, MAX_BETWEEN};
-use crate::op::{AckSend, Done, DueTime, Fetch, NackKind, Op, Send};
+use crate::op::{Done, DueTime, Fetch, NackKind, Op, Send};
 use crate::queue::rebuild::validate;
 use crate::settings::{Changes, OnDead, OnRetry, Rate, Settings};
 use crate::{Millis, Moment, Seq, MAX_EXACT};
@@ -107,111 +107,6 @@ impl Fixture {
 
 fn seqs(got: &[Got]) -> Vec<Seq> {
     got.iter().map(|(seq, _)| *seq).collect()
-}
-
-#[test]
-fn concurrency_lets_the_next_message_go_when_one_ends() {
-    let mut f = fixture(&[("a", rule(2, &[]))]);
-    let sent: Vec<Seq> = (0..4).map(|_| f.limited(&["a"], 1)).collect();
-    let plain = f.plain();
-    let got = f.most(9);
-    assert_eq!(seqs(&got), [sent[0], plain, sent[1]]);
-    assert_eq!(f.state(sent[2]), Some(State::Ready));
-    assert_eq!(f.why(sent[2]), ("limit", None, Some("a".into())));
-    assert!(!f.queue.can_serve(&Fetch::one(), f.now));
-    f.ack(&[got[0].1]);
-    assert!(f.queue.can_serve(&Fetch::one(), f.now));
-    assert_eq!(seqs(&f.most(9)), [sent[2]]);
-    f.nack(&[got[2].1], NackKind::Delay(5));
-    assert_eq!(seqs(&f.most(9)), [sent[3]]);
-    f.wait(5);
-    assert!(f.most(9).is_empty(), "the limit is full");
-}
-
-#[test]
-fn windows_slide_and_wake_what_waits() {
-    let mut f = fixture(&[("a", rule(0, &[(2, 100), (3, 1000)]))]);
-    for _ in 0..9 {
-        f.limited(&["a"], 1);
-    }
-    assert_eq!(f.most(9).len(), 2);
-    f.wait(40);
-    assert!(f.most(9).is_empty());
-    assert_eq!(f.queue.next_wake(f.now, true), Some(1100));
-    f.wait(60);
-    assert_eq!(f.most(9).len(), 1);
-    f.wait(899);
-    assert!(f.most(9).is_empty());
-    f.wait(1);
-    assert_eq!(f.most(9).len(), 2);
-}
-
-#[test]
-fn a_message_needs_room_in_all_its_limits() {
-    let mut f = fixture(&[("all", rule(2, &[])), ("user-*", rule(1, &[]))]);
-    let a = [
-        f.limited(&["user-a", "all"], 1),
-        f.limited(&["all", "user-a"], 1),
-    ];
-    let b = f.limited(&["user-b", "all"], 1);
-    let c = f.limited(&["user-c", "all"], 1);
-    let got = f.most(9);
-    assert_eq!(seqs(&got), [a[0], b]);
-    f.ack(&[got[1].1]);
-    assert_eq!(f.why(a[1]), ("limit", None, Some("user-a".into())));
-    assert_eq!(seqs(&f.most(9)), [c]);
-    assert_eq!(f.why(a[1]).2.as_deref(), Some("all"));
-    f.ack(&[got[0].1]);
-    assert_eq!(seqs(&f.most(9)), [a[1]]);
-}
-
-#[test]
-fn the_most_exact_rule_holds() {
-    let mut f = fixture(&[
-        ("*", rule(1, &[])),
-        ("u-*", rule(2, &[])),
-        ("u-vip", rule(3, &[])),
-    ]);
-    for name in ["x", "u-a", "u-vip"] {
-        for _ in 0..5 {
-            f.limited(&[name], 1);
-        }
-    }
-    assert_eq!(f.most(99).len(), 1 + 2 + 3);
-    f.apply(&set("u-vip", LimitRule::default()));
-    f.apply(&set("*", rule(2, &[])));
-    assert_eq!(f.most(99).len(), 1, "of x");
-    f.apply(&set("u-*", LimitRule::default()));
-    f.apply(&set("*", LimitRule::default()));
-    assert_eq!(f.most(99).len(), 15 - 7);
-}
-
-#[test]
-fn a_group_keeps_its_order_while_its_head_waits_for_a_limit() {
-    let mut f = fixture(&[("a", rule(1, &[]))]);
-    let first = f.send(limited(Some("g"), &["a"], 1));
-    let other = f.limited(&["a"], 1);
-    let behind = f.to("g");
-    let got = f.most(1);
-    assert_eq!(seqs(&got), [first]);
-    f.ack(&[got[0].1]);
-    let got = f.most(9);
-    assert_eq!(seqs(&got), [other, behind], "it waits for longer");
-    let waits = f.send(limited(Some("h"), &["a"], 1));
-    let last = f.to("h");
-    assert!(f.most(9).is_empty());
-    assert_eq!(f.why(last).0, "behind-head");
-    f.cancel_seq(waits);
-    assert_eq!(seqs(&f.most(9)), [last]);
-}
-
-impl Fixture {
-    fn cancel_seq(&mut self, seq: Seq) {
-        let id = self.queue.id_of(seq, self.queue.message(seq).unwrap());
-        let ids = vec![id.as_bytes().to_vec().into()];
-        self.apply(&Op::Cancel { ids });
-        validate(&self.queue).unwrap();
-    }
 }
 
 #[test]
