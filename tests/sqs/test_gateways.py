@@ -22,7 +22,7 @@ def test_gateways_share_everything(start):
     one.client().send_message(QueueUrl=url, MessageBody="x")
     (message,) = other.client().receive_message(QueueUrl=there)["Messages"]
     one.client().delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-    # What one has changed, the other follows with its next send.
+    # A change by one is followed by the other with its next send.
     one.client().set_queue_attributes(QueueUrl=url, Attributes={"MaximumMessageSize": "1024"})
     with pytest.raises(ClientError, match="shorter than 1024"):
         other.client().send_message(QueueUrl=there, MessageBody="x" * 1025)

@@ -4,7 +4,7 @@ use redis::Value;
 
 use super::record::bytes;
 use crate::failure::Failure;
-use crate::server::{verb, Server};
+use crate::server::{verb, Endpoint, Server};
 use crate::text::printable;
 
 /// The sections of INFO that are read. `dq` as a whole would add up all queues in one long command.
@@ -192,6 +192,26 @@ pub fn must_have_module(server: &mut Server) -> Result<(), Failure> {
     match server.call(&verb("DQ.INFO", b"dq:is-there-a-module")) {
         Err(failure) if failure.is_about_module() => Err(failure),
         _ => Ok(()),
+    }
+}
+
+/// Connects to the server of the queues, for a program that goes on without it. Returns none, and
+/// says so, while the server is away, because it may come yet.
+///
+/// Errors: a mistake in the URL.
+pub fn first_look(endpoint: &Endpoint) -> Result<Option<Server>, Failure> {
+    match endpoint.connect() {
+        Err(failure @ Failure::Mistake(_)) => Err(failure),
+        Err(failure) => {
+            eprintln!("dq: {failure}. Trying again");
+            Ok(None)
+        }
+        Ok(mut server) => {
+            if let Err(failure) = must_have_module(&mut server) {
+                eprintln!("dq: {failure}");
+            }
+            Ok(Some(server))
+        }
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Delivery {
     pub group: Option<String>,
     /// The headers in dq.
     pub headers: Vec<(String, String)>,
-    /// What the API says of the message.
+    /// The facts of the API about the message.
     pub meta: Meta,
 }
 

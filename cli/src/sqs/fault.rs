@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 
-/// What is wrong, by the name of the error in the API.
+/// A kind of error, by its name in the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The user may not do this.
@@ -153,7 +153,7 @@ impl Kind {
 /// An error, as it is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What is wrong.
+    /// The kind of error.
     pub kind: Kind,
     /// The text that the client shows.
     pub message: String,

@@ -1,4 +1,4 @@
-//! Messages: what the API says of them, as it is kept with the payload in dq.
+//! Messages: the facts of the API about them, as they are kept with the payload in dq.
 
 use md5::{Digest, Md5};
 use serde_json::{json, Value as Json};
@@ -8,7 +8,7 @@ use super::params::{self, Params};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
 
-/// The header of a message in dq that holds what the API says of it, as JSON: `a` are its
+/// The header of a message in dq that holds these facts, as JSON: `a` are its
 /// attributes, `t` when it was sent, `by` the sender, `d` its deduplication id, `x` the trace,
 /// `n` how often it was received before it came to this queue.
 pub const HEADER: &str = "sqs";
@@ -204,7 +204,7 @@ pub fn check_id(id: &str, name: &str) -> Result<(), Fault> {
     }
 }
 
-/// What the API says of a message, as it is kept with it.
+/// The facts of the API about a message, as they are kept with it.
 #[derive(Debug, Clone, Default)]
 pub struct Meta {
     /// The attributes that its sender has set.

@@ -56,7 +56,7 @@ pub struct Args {
     /// Where to listen: HOST:PORT, or a PORT of this machine only
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9324", value_parser = Listen::parse)]
     listen: Listen,
-    /// What the keys of the queues begin with. In a cluster with dead-letter queues, write a
+    /// The beginning of the keys of all queues. In a cluster with dead-letter queues, write a
     /// hash tag: '{sqs}:'
     #[arg(long, value_name = "TEXT", default_value = "sqs:", value_parser = prefix)]
     prefix: String,
@@ -66,12 +66,12 @@ pub struct Args {
     /// The region, in the ARNs of queues. Clients may name any
     #[arg(long, value_name = "NAME", default_value = "us-east-1")]
     region: String,
-    /// What the URLs of queues begin with, if clients reach this program by another address
+    /// The beginning of the URLs of queues, if clients reach this program by another address
     /// than the one that they ask for
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Who may come in. Each line of the file has an access key, its secret, rw or r, and the
-    /// queues as globs: 'AKIAMAILS Zm9vYmFy rw mails-*'
+    /// The keys that may come in. Each line of the file has an access key, its secret, rw or r,
+    /// and the queues as globs: 'AKIAMAILS Zm9vYmFy rw mails-*'
     #[arg(
         long,
         value_name = "FILE",
@@ -152,30 +152,22 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
         ));
     }
     let keys = args.keys.as_deref().map(keys::read).transpose()?;
-    // A mistake in the URL ends the program. A server that is not there may come yet.
-    match endpoint.connect() {
-        Err(failure @ Failure::Mistake(_)) => return Err(failure),
-        Err(failure) => eprintln!("dq: {failure}. Trying again"),
-        Ok(mut server) => {
-            if let Err(failure) = instance::must_have_module(&mut server) {
-                eprintln!("dq: {failure}");
-            }
-            if args.durable && !server.nodes().is_empty() {
-                return Err(Failure::mistake(
-                    "--durable is not for clusters: with appendfsync always a server confirms \
-                     nothing before it is on disk",
-                ));
-            }
-            let mut known = redis::cmd("COMMAND");
-            known.arg("INFO").arg("WAITAOF");
-            let known = server.call(&known)?;
-            if args.durable && known == Value::Array(vec![Value::Nil]) {
-                return Err(Failure::mistake(
-                    "--durable needs WAITAOF, which this server does not have: Valkey and Redis \
-                     from 7.2 on have it. With appendfsync always a server confirms nothing before \
-                     it is on disk, also without --durable",
-                ));
-            }
+    if let Some(mut server) = instance::first_look(endpoint)? {
+        if args.durable && !server.nodes().is_empty() {
+            return Err(Failure::mistake(
+                "--durable is not for clusters: with appendfsync always a server confirms nothing \
+                 before it is on disk",
+            ));
+        }
+        let mut known = redis::cmd("COMMAND");
+        known.arg("INFO").arg("WAITAOF");
+        let known = server.call(&known)?;
+        if args.durable && known == Value::Array(vec![Value::Nil]) {
+            return Err(Failure::mistake(
+                "--durable needs WAITAOF, which this server does not have: Valkey and Redis from \
+                 7.2 on have it. With appendfsync always a server confirms nothing before it is on \
+                 disk, also without --durable",
+            ));
         }
     }
     many_connections();
@@ -187,17 +179,7 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
     };
     let store = Store::new(endpoint.clone(), args.durable);
     let gateway = Arc::new(Gateway::new(names, store));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()?;
-    runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind(args.listen.address)
-            .await
-            .map_err(|error| Failure::mistake(format!("{}: {error}", args.listen.address)))?;
-        let address = listener.local_addr()?;
-        out.line(&format!("dq sqs listens on http://{address}"))?;
-        out.to.flush()?;
+    args.listen.serve("dq sqs", out, |listener| async {
         tokio::spawn(mover::run(Arc::clone(&gateway)));
         let anyone = Arc::new(Key::anyone());
         let door = Door {
@@ -206,6 +188,5 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
             anyone,
         };
         serve::serve(listener, Arc::new(door)).await;
-        Ok(())
     })
 }

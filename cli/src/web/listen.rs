@@ -1,6 +1,12 @@
-//! The address on which the pages are served.
+//! The address on which this program serves others.
 
+use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+
+use tokio::net::TcpListener;
+
+use crate::failure::Failure;
+use crate::output::Output;
 
 /// The address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +46,33 @@ impl Listen {
         Ok(Listen {
             address: address.ok_or_else(|| format!("{host} has no address"))?,
             name: Some(host.to_ascii_lowercase()),
+        })
+    }
+
+    /// Listens, says so in the name of a command, and serves the connections until the program is
+    /// ended. One thread does this; work that waits for the server of the queues may run in others.
+    ///
+    /// Errors: the address cannot be used.
+    pub fn serve<F: Future<Output = ()>>(
+        &self,
+        command: &str,
+        out: &mut Output,
+        serve: impl FnOnce(TcpListener) -> F,
+    ) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(16)
+            .build()?;
+        runtime.block_on(async {
+            let listener = TcpListener::bind(self.address)
+                .await
+                .map_err(|error| Failure::mistake(format!("{}: {error}", self.address)))?;
+            let address = listener.local_addr()?;
+            out.line(&format!("{command} listens on http://{address}"))?;
+            out.to.flush()?;
+            serve(listener).await;
+            Ok(())
         })
     }
 }

@@ -122,34 +122,11 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
     let prometheus = prometheus.map(|source| Prometheus::new(source, &args.prometheus_labels));
     let site = site.with_history(args.history.clone())?;
     let site = Arc::new(site.with_prometheus(prometheus));
-    // A mistake in the URL ends the program. A server that is not there may come yet.
-    match endpoint.connect() {
-        Err(failure @ Failure::Mistake(_)) => return Err(failure),
-        Err(failure) => eprintln!("dq: {failure}. Trying again"),
-        Ok(mut server) => {
-            if let Err(failure) = instance::must_have_module(&mut server) {
-                eprintln!("dq: {failure}");
-            }
-        }
-    }
+    instance::first_look(endpoint)?;
     let watch = Watch::of(&args.queues, args.pattern.as_deref())?;
     Arc::clone(&site).watch(watch, Duration::from_millis(args.interval));
-    // One thread serves the connections. Work that waits for the server of the queues
-    // runs in other threads.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .max_blocking_threads(16)
-        .build()?;
-    runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind(args.listen.address)
-            .await
-            .map_err(|error| Failure::mistake(format!("{}: {error}", args.listen.address)))?;
-        let address = listener.local_addr()?;
-        out.line(&format!("dq web listens on http://{address}"))?;
-        out.to.flush()?;
-        connections::serve(listener, serve::router(site)).await;
-        Ok(())
+    args.listen.serve("dq web", out, |listener| {
+        connections::serve(listener, serve::router(site))
     })
 }
 

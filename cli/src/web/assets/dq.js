@@ -137,7 +137,7 @@ document.addEventListener("keydown", (event) => {
   const within = event.target.closest("input, textarea, select, summary, dialog, a, button");
   if (event.key === "Escape") return within?.blur();
   if (within && (event.key === "Enter" || within.matches("input, textarea, select"))) return;
-  // What the page itself has for a key goes before what every page has, which is above it.
+  // An action of the page itself for a key goes before one that every page has, which is above it.
   const marked = [...document.querySelectorAll("[data-key]")].reverse().find((one) => one.dataset.key === event.key);
   const act = KEYS[event.key];
   if (!act && !marked) return;
