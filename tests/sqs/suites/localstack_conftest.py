@@ -3,8 +3,8 @@
 import pytest
 from localstack_snapshot.pytest import snapshot
 
-# What LocalStack leaves out of a comparison is compared, except in move tasks: their figures depend on the moment. At AWS
-# nothing would be left out.
+# Fields that LocalStack leaves out of a comparison are compared, except in move tasks, whose figures depend on the moment. At
+# AWS nothing would be left out.
 snapshot.is_aws = lambda: False
 
 

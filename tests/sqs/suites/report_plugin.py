@@ -1,4 +1,4 @@
-"""A pytest plugin that writes what became of each test to a file, and leaves out those that are not in scope."""
+"""A pytest plugin that writes the outcome of each test to a file, and leaves out those that are not in scope."""
 
 import json
 import os
@@ -19,6 +19,9 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if outside(item.nodeid, excluded):
             item.add_marker(pytest.mark.skip(reason="excluded"))
+    if few := int(os.environ["SQS_FEW"]):
+        inside = [item for item in items if not item.get_closest_marker("skip")]
+        items[:] = inside[:: len(inside) // few][:few]
 
 
 def pytest_runtest_logreport(report):
