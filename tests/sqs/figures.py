@@ -1,22 +1,27 @@
 """Figures of `dq sqs`, with server, gateway and clients on this machine.
 
-    python -m tests.sqs.figures [--seconds N] [--clients N] [--polls N]
+    python -m tests.sqs.figures [--seconds N] [--clients N] [--polls N] [--log everysec|always] [--durable] [--moto]
 
-Messages a second in batches of 10, sent, and received and deleted; the memory of an idle gateway; what many long polls at
-once take, and how soon one of them has a message. DQ_CLI names the program: a release build, or the figures mean nothing.
+Messages a second in batches of 10, sent, and received and deleted; the time of a SendMessage of one client; the memory of an
+idle gateway, and with many long polls at once; and how soon one of them has a message. DQ_CLI names the program, and
+DQ_MODULE the module: release builds, or the figures mean nothing.
 """
 
 import argparse
 import asyncio
 import json
 import multiprocessing
+import os
 import resource
+import socket
+import subprocess
 import time
 from pathlib import Path
 
 from tests.harness.cli import Cli, build
-from tests.harness.server import Server
+from tests.harness.server import Server, free_port, wait_for
 from tests.harness.sqs import Gateway
+from tests.sqs.suites.__main__ import Moto
 
 BODY = "x" * 100
 
@@ -36,12 +41,18 @@ class Connection:
 
     async def call(self, action, **params):
         body = json.dumps(params).encode()
-        head = f"POST / HTTP/1.1\r\nHost: x\r\nX-Amz-Target: AmazonSQS.{action}\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-amz-json-1.0\r\n"
+        # moto's server sends a request to the service that its signature names.
+        head += "Authorization: AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=x\r\n"
+        head += f"X-Amz-Target: AmazonSQS.{action}\r\nContent-Length: {len(body)}\r\n\r\n"
         self.writer.write(head.encode() + body)
         head = await self.reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
         answer = json.loads(await self.reader.readexactly(length) or b"{}")
         assert b" 200 " in head.split(b"\r\n")[0], answer
+        if b"connection: close" in head.lower():
+            self.writer.close()
+            await self.__aenter__()
         return answer
 
 
@@ -75,6 +86,48 @@ def work(url, queue, what, seconds, links, out):
         out.put(sum(await asyncio.gather(*(client(until) for _ in range(links)))))
 
     asyncio.run(all_of_them())
+
+
+async def one_by_one(url, queue) -> tuple:
+    """The time of a SendMessage of one client, in ms: the median, and that of the slowest but one of 200."""
+    times = []
+    async with Connection(url) as link:
+        for _ in range(200):
+            begin = time.monotonic()
+            await link.call("SendMessage", QueueUrl=queue, MessageBody=BODY)
+            times.append((time.monotonic() - begin) * 1000)
+    times.sort()
+    return times[100], times[198]
+
+
+def processor(pid) -> float:
+    """The processor time of a process so far, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rates(name, url, args, *pids):
+    """Messages a second, and the processor time of a message in each of these processes, which load changes little."""
+    queue = asyncio.run(create(url, "rates"))
+    for words, what in [("sent, batches of 10", send), ("received and deleted", take)]:
+        before = [processor(pid) for pid in pids]
+        found = rate(url, queue, what, args.seconds, args.clients)
+        used = [(processor(pid) - was) / (found * args.seconds) * 1e6 for pid, was in zip(pids, before)]
+        print(f"{name}, {words:28}{found:10.0f} /s, {' + '.join(f'{one:.1f}' for one in used)} us each", flush=True)
+    half, most = asyncio.run(one_by_one(url, queue))
+    print(f"{name}, SendMessage alone{half:16.2f} ms, p99 {most:.2f} ms", flush=True)
+
+
+def moto(args):
+    """The same of moto's server, a fake that keeps its messages in memory."""
+    port = free_port()
+    server = subprocess.Popen([Moto().venv() / "bin/moto_server", "-p", str(port)], stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: not socket.socket().connect_ex(("127.0.0.1", port)), 30, "moto's server")
+        rates("moto", f"http://127.0.0.1:{port}", args, server.pid)
+    finally:
+        server.kill()
+        server.wait()
 
 
 def rate(url, queue, what, seconds, clients) -> float:
@@ -122,29 +175,35 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--polls", type=int, default=10_000)
+    parser.add_argument("--log", choices=["everysec", "always"], help="appendfsync of the server's log; without, it has none")
+    parser.add_argument("--durable", action="store_true")
+    parser.add_argument("--moto", action="store_true", help="measure moto's server, too")
     args = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    server = Server().start()
+    server = Server(**({"appendonly": "yes", "appendfsync": args.log} if args.log else {})).start()
+    options = ["--durable"] if args.durable else []
     try:
-        with Gateway(Cli(build(), f"redis://127.0.0.1:{server.port}")) as gateway:
+        with Gateway(Cli(build(), f"redis://127.0.0.1:{server.port}"), *options) as gateway:
             time.sleep(2)
             print(f"idle gateway                      {memory(gateway.process.pid):8.1f} MB")
-            for name in ["rates", "polls"]:
-                asyncio.run(create(gateway.url, name))
-            print(f"sent, batches of 10               {rate(gateway.url, 'rates', send, args.seconds, args.clients):8.0f} /s")
-            print(f"received and deleted              {rate(gateway.url, 'rates', take, args.seconds, args.clients):8.0f} /s")
+            rates("dq sqs", gateway.url, args, gateway.process.pid, server.pid)
+            if not args.polls:
+                return
+            asyncio.run(create(gateway.url, "polls"))
             used, half, most = asyncio.run(polls(gateway, "polls", args.polls))
             print(f"{args.polls} long polls                 {used:8.1f} MB")
             print(f"from a send to the answer, p50    {half:8.2f} ms")
             print(f"                           p99    {most:8.2f} ms")
     finally:
         server.close()
+    if args.moto:
+        moto(args)
 
 
-async def create(url, name):
+async def create(url, name) -> str:
     async with Connection(url) as link:
-        await link.call("CreateQueue", QueueName=name)
+        return (await link.call("CreateQueue", QueueName=name))["QueueUrl"]
 
 
 if __name__ == "__main__":
