@@ -6,11 +6,12 @@
 
 On Debian the packages python3-redis and python3-prometheus-client are enough, without a virtual environment.
 
-GET /metrics asks the server at that moment: one INFO dq, and one DQ.INFO and DQ.GROUPS for each queue. Queues are found
-by SCAN, once a minute (--discover), or named (--queue, as often as you like), which spares a server of many other keys
-the SCAN. The queues of a family (--family) are added up by the server, one DQ.NINFO for each node, and have no figures
+GET /metrics asks the server at that moment: one INFO dq, and for each queue one DQ.INFO, and DQ.GROUPS, DQ.LIMITS, DQ.BATCHES,
+DQ.LIST and DQ.EXPLAIN where they can tell more. With --sums it asks for INFO dq alone. Queues are found by SCAN, once a
+minute (--discover), or named (--queue, as often as you like), which spares a server of many other keys the SCAN. The queues of a family (--family) are added up by the server, one DQ.NINFO for each node, and have no figures
 of their own. If the server is a node of a cluster, all of its primaries are asked. The rights that the exporter needs:
-+info +dq.info +dq.groups +dq.ninfo +scan +select, in a cluster also +cluster|slots +command, and %R~* on the keys.
++info +dq.info +dq.groups +dq.limits +dq.list +dq.batches +dq.explain +dq.ninfo +scan +select, in a cluster also
++cluster|slots +command, and %R~* on the keys. Without some of them, its figures are left out.
 
 All metrics, with their meaning, are listed in docs/monitoring.md.
 """
@@ -48,6 +49,8 @@ QUANTILES = {"0.5": "p50", "0.99": "p99"}
 MOST_HELD = 1000
 # And for so many pages at most: it looks at a bounded number of groups a call, held or not.
 MOST_PAGES = 10
+# The number of limits and batches of a queue, and of its oldest held messages, that are looked at.
+MOST_LIMITS, MOST_STUCK = 100, 20
 # The number of queues about which one round trip asks.
 AT_ONCE = 200
 # The number of connections that are served at the same time. Others wait until one of them ends.
@@ -139,6 +142,10 @@ def queue_metrics(page: Page, info: dict, held: int, **at) -> None:
     page.gauge("dq_queue_payload_bytes", "Payload bytes of pending and running messages", info["bytes"], **at)
     page.gauge("dq_queue_groups", "Groups with messages, settings or a hold", info["groups"], **at)
     page.gauge("dq_queue_held_groups", "Groups that can give nothing and have no lease, 1000 at most", held, **at)
+    waits = {"children": info.get("parents", 0), "signal": info.get("parked", 0)}
+    waits["batch"] = info["held"] - sum(waits.values())
+    for reason, count in waits.items():
+        page.gauge("dq_queue_held_messages", "Held messages by what they wait for", count, **at, reason=reason)
     page.gauge("dq_queue_batches", "Batches of which a message has not ended", info["batches"], **at)
     page.gauge("dq_queue_consumers", "Consumers known by name", info["consumers"], **at)
     page.gauge("dq_queue_paused", "1 while the queue is paused", int(info["paused"]), **at)
@@ -214,14 +221,14 @@ class Exporter:
             }
         return self.found[node.name]
 
-    def held_groups(self, client, key) -> int:
-        held, cursor = 0, b"0"
-        for _ in range(MOST_PAGES):
+    def held_groups(self, client, key, cursor, held) -> int:
+        """Goes on with the groups of a queue behind the first page, which had `held` of them."""
+        for _ in range(MOST_PAGES - 1):
+            if cursor == b"0" or held >= MOST_HELD:
+                break
             words = ("DQ.GROUPS", key, "CURSOR", cursor, "COUNT", MOST_HELD, "STATE", "blocked")
             cursor, rows = client.execute_command(*words)
             held += len(rows)
-            if cursor == b"0" or held >= MOST_HELD:
-                break
         return min(held, MOST_HELD)
 
     def collect(self) -> list:
@@ -251,27 +258,105 @@ class Exporter:
                 at = {"db": db, "family": name, "node": node.name}
                 page.gauge("dq_family_queues", "Queues of the family on this node", info["queues"], **at)
                 load_metrics(page, "family", info, **at)
+        if self.args.sums:
+            return
         for db, keys in self.queues(node).items():
             for start in range(0, len(keys), AT_ONCE):
                 self.some_queues(page, db, node.clients[db], keys[start : start + AT_ONCE])
 
     def some_queues(self, page, db, client, keys) -> None:
-        pipeline = client.pipeline(transaction=False)
-        for key in keys:
-            pipeline.execute_command("DQ.INFO", key)
-        for key, reply in zip(keys, pipeline.execute(raise_on_error=False)):
-            try:
-                if isinstance(reply, Exception):
+        infos = {}
+        for key, [reply] in ask(client, {key: [("DQ.INFO", key)] for key in keys}).items():
+            if reply is not None:
+                infos[key] = as_map(reply)
+        wanted = {key: list(looks(key, info)) for key, info in infos.items()}
+        found = ask(client, wanted)
+        for key, info in infos.items():
+            replies = dict(zip((words[0] for words in wanted[key]), found[key]))
+            at, held = {"db": db, "queue": readable(key)}, 0
+            if (groups := replies.get("DQ.GROUPS")) is not None:
+                held = self.held_groups(client, key, groups[0], len(groups[1]))
+            queue_metrics(page, info, held, **at)
+            limit_metrics(page, as_maps(replies.get("DQ.LIMITS")), **at)
+            messages, batches = as_maps(replies.get("DQ.LIST")), as_maps(replies.get("DQ.BATCHES"))
+            stuck_metrics(page, client, key, info, messages, batches, **at)
+
+
+def ask(client, wanted: dict) -> dict:
+    """Asks for several commands for each queue, in one round trip. None is the reply of a queue that was deleted, moved to
+    another node, or whose name something else has now, and of what the user may not ask for."""
+    pipeline = client.pipeline(transaction=False)
+    for commands in wanted.values():
+        for words in commands:
+            pipeline.execute_command(*words)
+    replies, found = iter(pipeline.execute(raise_on_error=False)), {}
+    for key, commands in wanted.items():
+        found[key] = []
+        for words in commands:
+            reply = next(replies)
+            if isinstance(reply, Exception):
+                is_elsewhere = isinstance(reply, redis.exceptions.AskError)
+                is_gone = is_elsewhere or "no such queue" in str(reply) or str(reply).startswith("WRONGTYPE")
+                is_refused = isinstance(reply, redis.exceptions.NoPermissionError) and words[0] != "DQ.INFO"
+                if not (is_gone or is_refused):
                     raise reply
-                info = as_map(reply)
-                held = self.held_groups(client, key) if info["groups"] else 0
-            except redis.ResponseError as error:
-                # A queue that was deleted, moved to another node, or whose name something else has now.
-                is_elsewhere = isinstance(error, redis.exceptions.AskError)
-                if is_elsewhere or "no such queue" in str(error) or str(error).startswith("WRONGTYPE"):
-                    continue
-                raise
-            queue_metrics(page, info, held, db=db, queue=readable(key))
+                reply = None
+            found[key].append(reply)
+    return found
+
+
+def looks(key, info: dict):
+    """The commands that tell more of a queue, as far as there can be anything."""
+    if info["groups"]:
+        yield "DQ.GROUPS", key, "COUNT", MOST_HELD, "STATE", "blocked"
+    if info["ready"] or info["running"]:
+        yield "DQ.LIMITS", key, "COUNT", MOST_LIMITS
+    if info["held"]:
+        yield "DQ.LIST", key, "held", "COUNT", MOST_STUCK
+        yield "DQ.BATCHES", key, "COUNT", MOST_LIMITS
+
+
+def as_maps(reply) -> list:
+    """The maps of a page."""
+    return [as_map(one) for one in reply[1]] if reply else []
+
+
+def limit_metrics(page: Page, limits: list, **at) -> None:
+    """The figures of DQ.LIMITS by rule. The names of a pattern are added up: there may be one for each user."""
+    rules = {}
+    for limit in limits:
+        if limit["rule"] is not None:
+            rules.setdefault(limit["rule"], []).append(limit)
+    for rule, names in rules.items():
+        at["limit"] = readable(rule)
+        running = sum(one["running"] for one in names)
+        page.gauge("dq_queue_limit_running", "Messages that run under a limit", running, **at)
+        waiting = sum(one["waiting"] for one in names)
+        page.gauge("dq_queue_limit_waiting_groups", "Groups that wait for a limit", waiting, **at)
+        never = sum(one["next-free"] == b"never" for one in names)
+        help = "Names of a limit for which the first that waits costs more than it ever allows"
+        page.gauge("dq_queue_limit_never", help, never, **at)
+
+
+def stuck_metrics(page, client, key, info, messages, batches, **at) -> None:
+    """How long the oldest held message waits for what never comes by itself."""
+    now, oldest = info["now"], {}
+    dead = {one["batch"] for one in batches if one["dead"] and not one["pending"] + one["running"]}
+    whys = ask(client, {key: [("DQ.EXPLAIN", key, one["id"]) for one in messages]})[key] if messages else []
+    for one, why in zip(messages, whys):
+        why = as_map(why) if why else {}
+        children = as_map(one["children"]) if one.get("children") else {"pending": 1}
+        reason = None
+        if why.get("code") == b"parked":
+            reason = "parked" if why["until"] is None else None
+        elif why.get("code") == b"batch-open":
+            reason = "dead-batch" if why["by"] in dead else None
+        elif not children["pending"] and children["dead"]:
+            reason = "dead-child"
+        if reason:
+            oldest[reason] = max(oldest.get(reason, 0), now - one["sent-at"])
+    for reason, age in oldest.items():
+        page.gauge("dq_queue_stuck_seconds", "How long a message is held by what does not end by itself", age / 1e3, **at, reason=reason)
 
 
 class Handler(WSGIRequestHandler):
@@ -361,6 +446,7 @@ def arguments():
     add("--db", type=int, action="append", help="a database to look at; repeatable (0)")
     add("--queue", action="append", help="a queue by its name, instead of SCAN; repeatable")
     add("--family", action="append", default=[], help="a family, whose queues are added up; repeatable")
+    add("--sums", action="store_true", help="no figures of single queues, only those of servers and families")
     add("--match", default="*", help="pattern of the keys that SCAN looks for (%(default)s)")
     add("--discover", type=float, default=60, help="seconds between two SCANs (%(default)s)")
     add("--timeout", type=float, default=5, help="seconds to wait for the server (%(default)s)")

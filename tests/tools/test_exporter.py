@@ -93,6 +93,40 @@ def test_what_cannot_go_where_it_should_is_a_metric(exporter, client):
         assert [metrics[name, labels] for name in names] == ([1, 0, 0] if key else [1, 1, 1])
 
 
+def test_what_is_held_and_limited_is_a_metric(exporter, client):
+    do = client.execute_command
+    do("DQ.CREATE", "work", "RETRIES", 0, "CLOCK", "MANUAL", 1000)
+    do("DQ.SEND", "work", "x", "ID", "p", "CHILDREN", 1), do("DQ.SEND", "work", "x", "PARENT", "work", "p")
+    do("DQ.SEND", "work", "x", "BATCH", "b"), do("DQ.SEND", "work", "x", "AFTER", "b")
+    for _, receipt, *_ in do("DQ.FETCH", "work", "COUNT", 9):
+        do("DQ.NACK", "work", receipt)
+    do("DQ.TICK", "work", "ADVANCE", 5000)
+    do("DQ.SEND", "work", "x", "PARK"), do("DQ.SEND", "work", "x", "PARK", "FOR", 60_000)
+    do("DQ.LIMIT", "work", "api", "RATE", 9, "PER", 60_000, "WEIGHT"), do("DQ.LIMIT", "work", "user-*", "CONCURRENCY", 1)
+    do("DQ.SEND", "work", "x", "LIMITS", 2, "api", "user-7", "COST", 9)
+    do("DQ.LIMIT", "work", "api", "RATE", 8, "PER", 60_000, "WEIGHT")
+    do("DQ.SEND", "fine", "x", "CHILDREN", 1)
+    metrics = exporter().metrics()
+    of = {}
+    for (name, labels), value in metrics.items():
+        labels = dict(labels)
+        if name.startswith(("dq_queue_held_m", "dq_queue_stuck", "dq_queue_limit")) and labels["queue"] == "work":
+            of[name, labels.get("reason", labels.get("limit"))] = value
+    assert of == {
+        ("dq_queue_held_messages", "children"): 1,
+        ("dq_queue_held_messages", "signal"): 2,
+        ("dq_queue_held_messages", "batch"): 1,
+        ("dq_queue_stuck_seconds", "dead-child"): 5,
+        ("dq_queue_stuck_seconds", "dead-batch"): 5,
+        ("dq_queue_stuck_seconds", "parked"): 0,
+        ("dq_queue_limit_running", "api"): 0,
+        ("dq_queue_limit_waiting_groups", "api"): 1,
+        ("dq_queue_limit_never", "api"): 1,
+        **{(f"dq_queue_limit_{figure}", "user-*"): 0 for figure in ("running", "waiting_groups", "never")},
+    }
+    assert not [name for name, _ in exporter("--sums").metrics() if name.startswith("dq_queue_")]
+
+
 def test_queues_are_found_in_every_database_and_may_have_any_name(exporter, client, server):
     name = b'odd "name"\\\n\xff'
     client.execute_command("DQ.SEND", name, "x")
@@ -218,6 +252,8 @@ def expressions() -> list:
 def exported(exporter, client) -> dict:
     """Metric -> the names of its labels, as exported for a queue that has everything."""
     busy(client)
+    client.execute_command("DQ.LIMIT", "flows", "api", "CONCURRENCY", 1)
+    client.execute_command("DQ.SEND", "flows", "x"), client.execute_command("DQ.SEND", "flows", "x", "PARK")
     return {name: {label for label, _ in labels} for name, labels in exporter("--family", "parts").metrics()}
 
 
