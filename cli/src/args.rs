@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     batches, bench, children, completion, explain, find, limits, ls, message, pause, peek, purge,
-    redrive, schedule, send, server, settings, show, tail,
+    redrive, schedule, send, server, settings, show, tail, workers,
 };
 use crate::server::Endpoint;
 use crate::takeover::args as takeover;
@@ -36,6 +36,8 @@ pub enum Verb {
     Show(show::Args),
     /// Find messages by id, type, group, batch, header, error, payload or time, and act on them
     Find(Box<find::Args>),
+    /// List the consumers of all queues, and what each of them holds for how long
+    Workers(workers::Args),
     /// List the open batches of a queue, and what waits for them
     Batches(batches::Args),
     /// List the children of a message, and what has become of them

@@ -30,7 +30,7 @@ use clap::{CommandFactory, Parser};
 use args::{Cli, Verb};
 use command::{
     batches, bench, children, completion, explain, find, limits, ls, message, pause, peek, purge,
-    redrive, schedule, send, server as run_server, settings, show, tail,
+    redrive, schedule, send, server as run_server, settings, show, tail, workers,
 };
 use failure::Failure;
 use output::Output;
@@ -64,6 +64,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Ls(args) => ls::run(&mut connect()?, args, out),
         Verb::Show(args) => show::run(&mut connect()?, args, out),
         Verb::Find(args) => find::run(&mut connect()?, args, out),
+        Verb::Workers(args) => workers::run(&mut connect()?, args, out),
         Verb::Batches(args) => batches::run(&mut connect()?, args, out),
         Verb::Children(args) => children::run(&mut connect()?, args, out),
         Verb::Limits(args) => limits::run(&mut connect()?, args, out),

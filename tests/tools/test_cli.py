@@ -39,7 +39,7 @@ def shop(r3):
 def test_ls_shows_the_figures_of_every_queue(dq, shop):
     lines = dq("ls").stdout.splitlines()
     assert lines[0].split() == (
-        "QUEUE READY DELAYED RETRY BLOCKED HELD RUNNING DEAD GROUPS WAITERS OLDEST P99 PAUSED".split()
+        "QUEUE READY DELAYED RETRY BLOCKED HELD RUNNING DEAD GROUPS WAITERS OLDEST P99 TROUBLE".split()
     )
     rows = {line.split()[0]: line.split()[1:9] for line in lines[1:]}
     assert rows == {"mails": list("10000000"), "shop": list("01120112")}

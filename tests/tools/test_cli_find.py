@@ -242,3 +242,16 @@ def test_the_line_of_a_traceback_that_says_what_went_wrong_is_shown(dq, r3):
     do("DQ.NACK", "q", do("DQ.FETCH", "q")[0][1], "FATAL", "ERROR", error)
     shown = dq("find", "q", "dead").stdout
     assert "ValueError: no such card" in shown and "Traceback" not in shown
+
+
+def test_find_looks_into_many_queues_and_all_states(dq, dead):
+    dead.execute_command("DQ.SEND", "other", "pay 9", "ID", "m9", "GROUP", "g1")
+    text = dq("find", "*", "any", "--group", "g1").stdout
+    rows = [line.split()[:3] for line in text.splitlines()]
+    assert rows[0] == ["ID", "QUEUE", "STATE"] and sorted(rows[1:]) == [["m1", "q", "dead"], ["m3", "q", "dead"], ["m9", "other", "ready"]]
+    told = json.loads(dq("find", "o*", "any", "--json").stdout)
+    assert [(message["queue"], message["id"]) for message in told] == [("other", "m9")]
+    assert dq("find", "*", "any", "--id", "m9").stdout.splitlines()[1].startswith("m9  other  ready")
+    assert dq("find", "q", "any", "--tally").stdout == "5\n"
+    assert "--all is needed" in dq("find", "*", "any", "--act", "cancel", "-y", code=1).stderr
+    assert dq("find", "*", "any", "--group", "g1", "--act", "redrive", "-y").stdout == "2 messages pending again\n"

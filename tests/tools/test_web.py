@@ -3,6 +3,7 @@
 What a person sees in a browser is in test_web_browser.py.
 """
 
+import json
 import re
 
 import pytest
@@ -151,20 +152,29 @@ def test_a_parent_shows_its_children_and_they_lead_back(web, r3):
     do("DQ.SEND", "videos", "publish", "ID", "v7", "CHILDREN", 3)
     do("DQ.SEND", "videos", "near", "ID", "near", "DELAY", 60_000, "PARENT", "videos", "v7")
     for id in ("good", "bad"):
-        do("DQ.SEND", "images", "far", "ID", id, "PARENT", "videos", "v7")
+        do("DQ.SEND", "images", "far", "ID", id, "PARENT", "videos", "v7", "TYPE", "scale")
     good, bad = (one[1] for one in do("DQ.FETCH", "images", "COUNT", 2))
     do("DQ.ACK", "images", good, "RESULT", "640x480")
     do("DQ.NACK", "images", bad, "ERROR", "Traceback (most recent call last):\n  File\nValueError: no such <codec>")
     page = web.get("message", queue="videos", id="v7")
     words = page.words()
-    for row in ["near videos delayed", "good images finished 640x480", "bad images dead ValueError: no such <codec> Redrive"]:
-        assert row in words, words
+    ago = r"\S+ ago"
+    rows = [f"near videos delayed 0 {ago}", f"good images scale finished 1 {ago} 640x480"]
+    rows += [f"bad images scale dead 1 {ago} ValueError: no such <codec> Redrive"]
+    for row in ["2 of 3 ended, 1 dead", *rows]:
+        assert re.search(row, words), words
+    assert web.sees(page.links()["The dead ones"], "bad").links().keys().isdisjoint({"near", "good"})
     child = web.get(page.links()["bad"])
     assert "A child of v7 of videos." in child.words()
+    tree = web.get(child.links()["The whole flow"])
+    nodes = re.findall(r'level-(\d)"><a href="message\?queue=(\w+)&amp;id=(\w+)', tree.text)
+    assert nodes[0] == ("0", "videos", "v7")
+    assert sorted(nodes[1:]) == [("1", "images", "bad"), ("1", "images", "good"), ("1", "videos", "near")]
+    assert "4 messages: 1 held, " in tree.words() and "v7 held videos, children: 2 of 3 ended, 1 dead" in tree.words()
     assert "publish" in web.get(child.links()["v7"]).words()
     assert "Children" not in child.words() and "A child of" not in words
     assert "It is pending again" in web.act(act="redrive-one", queue="images", id="bad").words()
-    assert "bad images ready" in web.get("message", queue="videos", id="v7").words()
+    assert "bad images scale ready" in web.get("message", queue="videos", id="v7").words()
 
 
 def test_pages_of_messages_show_each_once(web, r3):
@@ -207,3 +217,66 @@ def test_a_payload_is_shown_as_json_text_or_hex(web, shop):
     assert saved.body == bytes(range(256)) and saved.headers["content-disposition"].startswith("attachment")
     shop.execute_command("DQ.SEND", "shop", "x" * 300_000, "ID", "large")
     assert len(web.get("message", queue="shop", id="large").text) < 100_000
+
+
+def test_the_workers_of_all_queues_are_one_page(start, dq, r3):
+    do = r3.execute_command
+    for n in range(6):
+        do("DQ.SEND", f"q{n % 2}", "x", "ID", f"m{n}")
+    for queue, name in (("q0", "w-both"), ("q1", "w-both"), ("q1", "w-one")):
+        do("DQ.FETCH", queue, "CONSUMER", name)
+    do("DQ.FETCH", "q0")
+    do("DQ.ACK", "q1", do("DQ.FETCH", "q1", "CONSUMER", "w-one")[0][1])
+    web = start().visitor()
+    web.sees("", "2 queues")
+    page = web.sees("workers", "3 consumers")
+    words = page.words()
+    assert re.search(r"w-both q0 , q1 2 2 0 0 \S+ ago m\d \S+ ago, q\d m\d \S+ ago, q\d", words), words
+    assert re.search(r"w-one q1 1 2 1 (0.0/s )?0 (0.0/s )?\S+ ago m3 \S+ ago", words), words
+    assert "(without a name) q0" in words and page.links()["m3"] == "message?queue=q1&id=m3"
+    assert "w-both" not in web.get("workers", q="ONE").words()
+    told = json.loads(web.get("api/workers").text)
+    assert {one["worker"]: one["running"] for one in told} == {"w-both": 2, "w-one": 1, "": 1}
+    lines = dq("workers", "--rates", "100ms").stdout.splitlines()
+    assert lines[0].split()[:6] == ["WORKER", "RUNNING", "LONGEST", "MESSAGE", "QUEUE", "ACKED"] and len(lines) == 4
+    assert {one["worker"] for one in json.loads(dq("workers", "q0", "--json").stdout)} == {"w-both", ""}
+
+
+def test_the_schedules_of_all_queues_are_one_page(web, r3):
+    do = r3.execute_command
+    for name, every in (("late", 9_000_000), ("soon", 1_000_000)):
+        do("DQ.SCHEDULE", f"of-{name}", name, "EVERY", every, "PAYLOAD", "x")
+    web.sees("", "2 queues")
+    words = web.get("schedules").words()
+    assert words.index("soon of-soon EVERY 1000000") < words.index("late of-late EVERY"), words
+    assert "late" not in web.get("schedules", q="SOON").words()
+
+
+def test_what_never_goes_on_is_trouble_with_an_age(start, dq, r3):
+    do = r3.execute_command
+    do("DQ.CREATE", "jobs", "RETRIES", 0)
+    do("DQ.SEND", "jobs", "x", "ID", "parent", "CHILDREN", 1)
+    do("DQ.SEND", "jobs", "x", "ID", "child", "PARENT", "jobs", "parent")
+    do("DQ.SEND", "jobs", "x", "BATCH", "b"), do("DQ.SEND", "jobs", "x", "AFTER", "b")
+    for _, receipt, *_ in do("DQ.FETCH", "jobs", "COUNT", 9):
+        do("DQ.NACK", "jobs", receipt)
+    do("DQ.SEND", "asks", "x", "PARK"), do("DQ.SEND", "asks", "x", "PARK", "FOR", 60_000)
+    do("DQ.CREATE", "stops", "RETRIES", 0, "DEADTO", "lost")
+    do("SET", "lost", "x")
+    do("DQ.SEND", "stops", "x"), do("DQ.NACK", "stops", do("DQ.FETCH", "stops")[0][1])
+    do("DQ.SEND", "fine", "x")
+    text = dq("ls", "--sort", "trouble").stdout
+    for queue, trouble in [("jobs", "held by dead children, "), ("jobs", "held by a batch with dead messages, "),
+                           ("asks", "parked without an end, "), ("stops", "DEADTO stopped: ")]:
+        assert re.search(rf"(?m)^{queue} .*{trouble}", text), text
+    assert text.splitlines()[-1].startswith("fine ") and text.splitlines()[-1].endswith(" -")
+    web = start().visitor()
+    page = web.sees("", "4 held", "held by dead children, ", "parked without an end, ", "DEADTO stopped: ", "4 in trouble")
+    assert re.findall(r'href="queue\?queue=(\w+)"', page.text)[-1] == "fine"
+    assert "go on when what is dead is redriven" in web.get("queue", queue="jobs").words()
+    told = json.loads(web.get("api/queues").text)["queues"]
+    assert {queue["queue"]: sorted(one["code"] for one in queue["trouble"]) for queue in told} == {
+        "asks": ["parked"], "fine": [], "jobs": ["dead-batch", "dead-child"], "stops": ["deadto"],
+    }
+    do("DQ.REDRIVE", "jobs", "ALL")
+    assert "dead" not in dq("ls", "jobs").stdout.splitlines()[1]

@@ -172,6 +172,8 @@ def test_the_errors_of_earlier_attempts_are_opened_on_the_page_of_a_message(r3, 
     clean.click("Change settings")
     clean.at("settings")
     clean.write('input[name="errors"]', "5\n", instead=True)
+    clean.sees("Change settings?", "errors")
+    clean.press("\ue007")
     clean.at("message?", "done=")
     clean.sees("Changed: errors.")
     fail("HTTP 500\n  the whole answer")
@@ -235,6 +237,7 @@ def test_every_page_fits_its_screen(r3, web, clean, scheme, width, height):
         pages += [f"message?queue={long}&id={long}", "confirm?act=pause&queue=shop", f"send?queue={long}", "nope"]
         pages += ["errors", f"errors?queue={long}", "server", f"settings?queue={long}", f"schedule?queue={long}", f"types?queue={long}"]
         pages += [f"reschedule?queue={long}&id={long}", f"edit?queue={long}&id={long}", f"search?find={long}"]
+        pages += ["messages", "workers", "schedules", f"tree?queue={long}&id={long}", f"limit?queue={long}"]
         for page in pages:
             clean.open(web.url + page)
             clean.sees("dq")

@@ -66,7 +66,8 @@ def test_hostile_names_and_payloads_are_only_text(start, r3, evil):
     pages += [f"confirm?act={act}&queue={quoted}&state=dead&id={quoted}&group={quoted}" for act in ("purge", "pause", "cancel-one", quoted)]
     pages += [f"confirm?act=fire&queue={quoted}&schedule={quoted}", f"send?queue={quoted}", f"job?id={quoted}"]
     pages += ["errors", f"errors?queue={quoted}", f"types?queue={quoted}", f"search?find={quoted}", "server", f"?done={quoted}"]
-    for form in ("send", "reschedule", "edit", "schedule", "settings"):
+    pages += ["workers", f"workers?q={quoted}", "schedules", f"messages?queues=*&group={quoted}&state=any"]
+    for form in ("send", "reschedule", "edit", "schedule", "settings", "limit", "tree"):
         pages += [f"{form}?queue={quoted}&id={quoted}&back={quoted}", f"{form}?queue={quoted}&id=json"]
     for page in pages:
         got = web.ask(page)

@@ -1,4 +1,4 @@
-//! `dq find`: the messages of a state to which conditions apply, and an action on them.
+//! `dq find`: the messages of queues to which conditions apply, and an action on them.
 
 use serde_json::json;
 
@@ -6,11 +6,14 @@ use super::ask::{confirm, is_terminal};
 use super::options::parse_header;
 use super::{about, must_exist, target};
 use crate::failure::Failure;
+use crate::model::change::Target;
 use crate::model::count;
 use crate::model::error_text::summary;
 use crate::model::find::{self, Act, Filter, Step};
+use crate::model::keys::is_pattern;
 use crate::model::queue::STATES;
 use crate::model::record::Record;
+use crate::model::search::{self, Walk, ANY};
 use crate::output::Output;
 use crate::server::Server;
 use crate::table::Table;
@@ -86,13 +89,24 @@ fn pair(words: &[String]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((first.clone().into_bytes(), second.clone().into_bytes()))
 }
 
+/// The words of states, and that of all.
+const WORDS: [&str; STATES.len() + 1] = {
+    let mut words = [ANY; STATES.len() + 1];
+    let mut i = 0;
+    while i < STATES.len() {
+        words[i] = STATES[i];
+        i += 1;
+    }
+    words
+};
+
 /// Options of `dq find`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The queue's key
+    /// The queue's key, or a pattern of the queues that are meant: '*'
     queue: String,
-    /// The state of the messages
-    #[arg(value_parser = STATES)]
+    /// The state of the messages, or any
+    #[arg(value_parser = WORDS)]
     state: String,
     /// QUEUE names a family: look into all its queues
     #[arg(long)]
@@ -125,48 +139,85 @@ pub struct Args {
 /// Number of messages that are printed without --count.
 const PRINTED: u64 = 50;
 
+impl Args {
+    /// Returns the queues that are meant.
+    fn target(&self) -> Target {
+        match is_pattern(&self.queue) && !self.family {
+            true => Target::Matching(self.queue.clone().into_bytes()),
+            false => target(&self.queue, self.family),
+        }
+    }
+
+    /// Returns the way over the queues.
+    fn walk(&self, server: &mut Server, queues: &[Vec<u8>]) -> Result<Walk, Failure> {
+        let places = search::places(server, queues, &self.state);
+        let places = places.map_err(|failure| about(&self.queue, failure))?;
+        let step = Step {
+            newest_first: self.newest,
+            ..Step::first(STEP)
+        };
+        Ok(Walk::new(places, step))
+    }
+}
+
 /// Finds, and prints or acts.
 pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Failure> {
     let filter = args.conditions.filter(&args.state)?;
-    if !args.family {
+    let refused = |failure| about(&args.queue, failure);
+    let target = args.target();
+    if let Target::Queue(_) = target {
         must_exist(server, &args.queue)?;
     }
-    let queues = target(&args.queue, args.family)
-        .queues(server)
-        .map_err(|failure| about(&args.queue, failure))?;
+    let queues = target.queues(server).map_err(refused)?;
+    let many = !matches!(target, Target::Queue(_));
     if let Some(act) = args.act.as_deref().and_then(Act::of) {
         return change(server, &queues, &filter, act, args, out);
     }
     if args.tally {
         let mut found = 0;
-        walk(server, &queues, args, |server, queue, step| {
-            let (next, count) = find::count(server, queue, &filter, step)?;
+        let mut walk = args.walk(server, &queues)?;
+        while let Some((place, step)) = walk.now() {
+            let (next, count) = find::count(server, place, &filter, step).map_err(refused)?;
             found += count;
-            Ok((next, u64::MAX))
-        })?;
+            walk.go_on(next);
+        }
         return match out.json {
             true => out.json(&json!({ "found": found })),
             false => out.line(&found.to_string()),
         };
     }
-    let mut messages: Vec<(Vec<u8>, Record)> = Vec::new();
     let most = args.count.unwrap_or(PRINTED);
-    let more = walk(server, &queues, args, |server, queue, step| {
-        let mut step = step.clone();
-        if filter.is_whole_state() {
-            // The step finds each message that it looks at.
-            step.count = step.count.min(most as usize);
+    let mut messages: Vec<(Vec<u8>, Record)> = Vec::new();
+    let mut more = false;
+    if let Some(id) = search::whole_id(&filter) {
+        messages = search::by_id(server, &queues, id)?.messages;
+    } else {
+        let mut walk = args.walk(server, &queues)?;
+        while let Some((place, step)) = walk.now() {
+            let mut step = step.clone();
+            if filter.is_whole_state() {
+                // The step finds each message that it looks at.
+                step.count = step.count.min(most as usize);
+            }
+            let (next, found) = find::messages(server, place, &filter, &step).map_err(refused)?;
+            messages.extend(
+                found
+                    .into_iter()
+                    .map(|message| (place.queue.clone(), message)),
+            );
+            walk.go_on(next);
+            if messages.len() as u64 >= most {
+                more = walk.now().is_some();
+                break;
+            }
         }
-        let (next, found) = find::messages(server, queue, &filter, &step)?;
-        messages.extend(found.into_iter().map(|message| (queue.to_vec(), message)));
-        Ok((next, most.saturating_sub(messages.len() as u64)))
-    })?;
+    }
     let more = more || messages.len() as u64 > most;
     messages.truncate(most as usize);
     if out.json {
         let shown = messages.iter().map(|(queue, message)| {
             let mut fields = crate::json::map(message.fields());
-            if let (true, Some(fields)) = (args.family, fields.as_object_mut()) {
+            if let (true, Some(fields)) = (many, fields.as_object_mut()) {
                 fields.insert("queue".to_owned(), crate::json::name(queue));
             }
             fields
@@ -176,7 +227,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     if messages.is_empty() {
         return out.line(&format!("no such messages: {}", filter.words()));
     }
-    print(&messages, args, out)?;
+    print(&messages, many, args, out)?;
     match more {
         true => out.line("... there may be more: --count shows them"),
         false => Ok(()),
@@ -208,10 +259,10 @@ fn change(
     if !args.yes {
         // The count is only made for a terminal, because nobody reads it elsewhere.
         let count = match is_terminal() {
-            true => count::count(server, queues, filter)?.words(),
+            true => count::count(server, queues, filter, act)?.words(),
             false => "messages".to_owned(),
         };
-        let shown = target(&args.queue, args.family).shown();
+        let shown = args.target().shown();
         let most = args.count.map(|count| format!(", at most {count}"));
         let most = most.unwrap_or_default();
         let question = format!(
@@ -222,16 +273,25 @@ fn change(
         confirm(&question, false)?;
     }
     let mut changed = 0;
-    walk(server, queues, args, |server, queue, step| {
+    let mut walk = args.walk(server, queues)?;
+    while let Some((place, step)) = walk.now() {
+        if !act.fits(place.state) {
+            walk.go_on(None);
+            continue;
+        }
         let left = args.count.map_or(u64::MAX, |count| count - changed);
         let step = Step {
             count: step.count.min(usize::try_from(left).unwrap_or(usize::MAX)),
             ..step.clone()
         };
-        let (next, more) = find::act(server, queue, filter, &step, act)?;
+        let done = find::act(server, place, filter, &step, act);
+        let (next, more) = done.map_err(|failure| about(&args.queue, failure))?;
         changed += more;
-        Ok((next, left.saturating_sub(more)))
-    })?;
+        walk.go_on(next);
+        if left <= more {
+            break;
+        }
+    }
     match out.json {
         true => out.json(&json!({ act.word(): changed })),
         false => out.line(&format!("{} {}", plural(changed, "message"), act.done())),
@@ -246,56 +306,50 @@ fn capital(act: Act) -> &'static str {
     }
 }
 
-/// Goes over the queues in steps, until `visit` wants no more. It returns where the next
-/// step goes on, and how many messages it still wants. Returns whether it has ended
-/// before all was seen.
-fn walk(
-    server: &mut Server,
-    queues: &[Vec<u8>],
+fn print(
+    messages: &[(Vec<u8>, Record)],
+    many: bool,
     args: &Args,
-    mut visit: impl FnMut(&mut Server, &[u8], &Step) -> Result<(Option<Vec<u8>>, u64), Failure>,
-) -> Result<bool, Failure> {
-    for (i, queue) in queues.iter().enumerate() {
-        let mut step = Step::first(STEP);
-        step.newest_first = args.newest;
-        loop {
-            let (next, wanted) =
-                visit(server, queue, &step).map_err(|failure| about(&args.queue, failure))?;
-            if wanted == 0 {
-                return Ok(next.is_some() || i + 1 < queues.len());
-            }
-            match next {
-                Some(cursor) => step.cursor = Some(cursor),
-                None => break,
-            }
-        }
-    }
-    Ok(false)
-}
-
-fn print(messages: &[(Vec<u8>, Record)], args: &Args, out: &mut Output) -> Result<(), Failure> {
-    let mut table = Table::new(&[
-        "ID", "GROUP", "TYPE", ">ATTEMPT", "WHEN", "ERROR", "PAYLOAD",
-    ]);
-    for (_, message) in messages {
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let columns = [
+        "ID", "QUEUE", "STATE", "GROUP", "TYPE", ">ATTEMPT", "WHEN", "ERROR", "PAYLOAD",
+    ];
+    // A column whose cells are all the same is left out.
+    let is_shown = |column: &str| match column {
+        "QUEUE" => many,
+        "STATE" => args.state == ANY,
+        _ => true,
+    };
+    let headings: Vec<_> = columns
+        .into_iter()
+        .filter(|column| is_shown(column))
+        .collect();
+    let mut table = Table::new(&headings);
+    for (queue, message) in messages {
         let error = message.bytes("error").unwrap_or_default();
         let payload = message.bytes("payload").map(printable).unwrap_or_default();
-        table.row(vec![
+        let cells = [
             message.text("id"),
+            printable(queue),
+            message.text("state"),
             message.text("group"),
             message.text("type"),
             message.text("attempt"),
-            when(message, &args.state).map(stamp).unwrap_or_default(),
+            when(message).map(stamp).unwrap_or_default(),
             cut(&printable(summary(error)), args.width),
             cut(&payload, args.width),
-        ]);
+        ];
+        let cells = cells.into_iter().zip(columns);
+        let shown = cells.filter(|(_, column)| is_shown(column));
+        table.row(shown.map(|(cell, _)| cell).collect());
     }
     Ok(table.write(out.to)?)
 }
 
-/// Returns the time that orders the state, if DQ.GET has it.
-fn when(message: &Record, state: &str) -> Option<Millis> {
-    message.number(match state {
+/// Returns the time that orders the state of a message, if DQ.GET has it.
+fn when(message: &Record) -> Option<Millis> {
+    message.number(match message.text("state").as_str() {
         "running" => "lease-until",
         "finished" | "dead" | "cancelled" => "finished-at",
         "held" => "sent-at",

@@ -1,6 +1,7 @@
 //! `dq ls`: the queues, one line each.
 
 use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
@@ -9,6 +10,7 @@ use crate::failure::Failure;
 use crate::model::family::{self, Sum};
 use crate::model::overview::Sort;
 use crate::model::queue::Queue;
+use crate::model::trouble::{self, Trouble};
 use crate::model::{instance, keys};
 use crate::output::Output;
 use crate::server::Server;
@@ -98,6 +100,11 @@ pub fn list(
     for (name, info) in found {
         queues.push(Queue::of(name, info)?);
     }
+    let begun = Instant::now();
+    let suspects = queues.iter_mut().filter(|queue| trouble::may_have(queue));
+    for queue in suspects.take_while(|_| begun.elapsed() < PATIENCE) {
+        queue.trouble.extend(trouble::look(server, queue)?);
+    }
     sort.sort(&mut queues, |queue| queue);
     let mut table = Table::new(&HEADINGS);
     for queue in queues {
@@ -117,13 +124,20 @@ pub fn list(
 
 fn what_stands_out(queue: &Queue) -> String {
     let words = [(queue.paused, "paused"), (queue.closed, "closed")];
-    let words = words.iter().filter(|(is, _)| *is).map(|(_, word)| *word);
-    words.collect::<Vec<_>>().join(", ")
+    let words = words
+        .iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, word)| (*word).to_owned());
+    let trouble = queue.trouble.iter().map(Trouble::sentence);
+    words.chain(trouble).collect::<Vec<_>>().join("; ")
 }
+
+/// Maximum time for which trouble is looked for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 const HEADINGS: [&str; 13] = [
     "QUEUE", ">READY", ">DELAYED", ">RETRY", ">BLOCKED", ">HELD", ">RUNNING", ">DEAD", ">GROUPS",
-    ">WAITERS", ">OLDEST", ">P99", "PAUSED",
+    ">WAITERS", ">OLDEST", ">P99", "TROUBLE",
 ];
 
 /// The states that have a column.

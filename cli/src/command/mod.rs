@@ -21,6 +21,7 @@ pub mod server;
 pub mod settings;
 pub mod show;
 pub mod tail;
+pub mod workers;
 
 use redis::{Cmd, Value};
 use serde_json::Value as Json;

@@ -7,7 +7,7 @@ use super::{about, must_exist, target};
 use crate::failure::Failure;
 use crate::model::change::Change;
 use crate::model::count;
-use crate::model::find::Filter;
+use crate::model::find::{Act, Filter};
 use crate::model::record::integer;
 use crate::output::Output;
 use crate::server::{verb, Server};
@@ -53,7 +53,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
             let target = target(&args.queue, args.family);
             let queues = target.queues(server);
             let queues = queues.map_err(|failure| about(&args.queue, failure))?;
-            let count = count::count(server, &queues, &Filter::of_state("dead")?)?;
+            let count = count::count(server, &queues, &Filter::of_state("dead")?, Act::Redrive)?;
             let most = args.count.unwrap_or(u64::MAX).min(count.found);
             let dead = plural(most, "dead message");
             confirm(&format!("Redrive {dead} of {}?", target.shown()), false)?;

@@ -2,7 +2,7 @@
 
 use super::call;
 use crate::failure::Failure;
-use crate::model::settings::words;
+use crate::model::option_words::words;
 use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::text::printable;

@@ -3,13 +3,14 @@
 use redis::Cmd;
 
 use super::family;
+use super::keys;
 use super::record::integer;
 use crate::failure::Failure;
 use crate::server::{verb, Server};
 use crate::text::{plural, printable};
 use crate::time_text::{span, Millis};
 
-/// The target of a change: one queue, or all queues of a family.
+/// The target of a change: a queue, or all queues of a family, of a pattern or of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The queue of this name.
@@ -18,7 +19,12 @@ pub enum Target {
     Family(Vec<u8>),
     /// The queues of these names.
     Several(Vec<Vec<u8>>),
+    /// All queues whose names match this pattern, as of KEYS.
+    Matching(Vec<u8>),
 }
+
+/// The pattern of all names.
+pub const ALL: &[u8] = b"*";
 
 impl Target {
     /// Returns its name, printable.
@@ -26,6 +32,8 @@ impl Target {
         match self {
             Target::Queue(name) => printable(name),
             Target::Family(name) => printable(&family::shown(name)),
+            Target::Matching(pattern) if pattern == ALL => "all queues".to_owned(),
+            Target::Matching(pattern) => printable(pattern),
             Target::Several(names) => {
                 let shown: Vec<String> = names.iter().take(5).map(|name| printable(name)).collect();
                 let more = names.len().saturating_sub(shown.len());
@@ -45,6 +53,7 @@ impl Target {
             Target::Queue(name) => Ok(vec![name.clone()]),
             Target::Family(name) => family::queues(server, name),
             Target::Several(names) => Ok(names.clone()),
+            Target::Matching(pattern) => keys::all(server, Some(pattern)),
         }
     }
 }

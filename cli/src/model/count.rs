@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::find::{self, Filter, Step};
+use super::find::{self, Act, Filter, Step};
 use super::record::integer;
+use super::search::{self, Walk};
 use crate::failure::Failure;
 use crate::server::{verb, Server};
 use crate::text::plural;
@@ -34,29 +35,32 @@ impl Count {
     }
 }
 
-/// Counts the messages of these queues that a filter finds, for a limited time.
-pub fn count(server: &mut Server, queues: &[Vec<u8>], filter: &Filter) -> Result<Count, Failure> {
+/// Counts the messages of these queues that an action would change, for a limited time.
+pub fn count(
+    server: &mut Server,
+    queues: &[Vec<u8>],
+    filter: &Filter,
+    act: Act,
+) -> Result<Count, Failure> {
     let begun = Instant::now();
     let mut found = 0;
-    for queue in queues {
+    let places = search::places(server, queues, &filter.state)?;
+    let fits = places.into_iter().filter(|place| act.fits(place.state));
+    let mut walk = Walk::new(fits.collect(), Step::first(STEP));
+    while let Some((place, step)) = walk.now() {
+        if begun.elapsed() > COUNTING {
+            return Ok(Count { found, more: true });
+        }
         if filter.is_whole_state() {
-            let mut cmd = verb("DQ.LEN", queue);
-            cmd.arg(&filter.state);
+            let mut cmd = verb("DQ.LEN", &place.queue);
+            cmd.arg(place.state);
             found += integer(&server.call(&cmd)?)?;
+            walk.go_on(None);
             continue;
         }
-        let mut step = Step::first(STEP);
-        loop {
-            let (next, more) = find::count(server, queue, filter, &step)?;
-            found += more;
-            let Some(cursor) = next else {
-                break;
-            };
-            if begun.elapsed() > COUNTING {
-                return Ok(Count { found, more: true });
-            }
-            step.cursor = Some(cursor);
-        }
+        let (next, more) = find::count(server, place, filter, step)?;
+        found += more;
+        walk.go_on(next);
     }
     Ok(Count { found, more: false })
 }

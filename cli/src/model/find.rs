@@ -4,6 +4,7 @@ use redis::Cmd;
 
 use super::queue::STATES;
 use super::record::{bytes, integer, unexpected, Record};
+use super::search::{Place, ANY};
 use crate::failure::Failure;
 use crate::server::{verb, Server};
 use crate::text::printable;
@@ -12,7 +13,7 @@ use crate::time_text::Millis;
 /// The messages of a queue that are meant. All conditions must apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// The state in which messages are searched for.
+    /// The state in which messages are searched for, or `any`.
     pub state: String,
     /// A pattern of their ids.
     pub id: Option<Vec<u8>>,
@@ -75,9 +76,10 @@ impl Act {
         all.into_iter().find(|act| act.word() == word)
     }
 
-    /// Returns whether it can do anything to messages of this state.
+    /// Returns whether it can do anything to messages of this state. It can to some of `any`.
     pub fn fits(self, state: &str) -> bool {
         match self {
+            _ if state == ANY => true,
             Act::Redrive => state == "dead",
             Act::Cancel => !matches!(state, "finished" | "cancelled"),
             Act::Purge => true,
@@ -88,7 +90,7 @@ impl Act {
 impl Filter {
     /// Creates the filter of all messages of a state. Fails if there is no such state.
     pub fn of_state(state: &str) -> Result<Filter, Failure> {
-        if !STATES.contains(&state) {
+        if state != ANY && !STATES.contains(&state) {
             let known = STATES.join(", ");
             return Err(Failure::mistake(format!("the states are {known}")));
         }
@@ -156,9 +158,9 @@ impl Filter {
         ]
     }
 
-    fn cmd(&self, name: &str, queue: &[u8], step: &Step) -> Cmd {
-        let mut cmd = verb(name, queue);
-        cmd.arg(&self.state);
+    fn cmd(&self, name: &str, place: &Place, step: &Step) -> Cmd {
+        let mut cmd = verb(name, &place.queue);
+        cmd.arg(place.state);
         for (name, value) in self.texts() {
             if let Some(value) = value {
                 cmd.arg(name).arg(value);
@@ -210,7 +212,7 @@ impl Step {
 /// Fetches the messages that one step finds, and the position of the next step.
 pub fn messages(
     server: &mut Server,
-    queue: &[u8],
+    place: &Place,
     filter: &Filter,
     step: &Step,
 ) -> Result<(Option<Vec<u8>>, Vec<Record>), Failure> {
@@ -219,17 +221,17 @@ pub fn messages(
     } else {
         "DQ.FIND"
     };
-    Record::page(server.call(&filter.cmd(name, queue, step))?)
+    Record::page(server.call(&filter.cmd(name, place, step))?)
 }
 
 /// Counts the messages that one step finds. Returns also where the next step goes on.
 pub fn count(
     server: &mut Server,
-    queue: &[u8],
+    place: &Place,
     filter: &Filter,
     step: &Step,
 ) -> Result<(Option<Vec<u8>>, u64), Failure> {
-    let mut cmd = filter.cmd("DQ.FIND", queue, step);
+    let mut cmd = filter.cmd("DQ.FIND", place, step);
     cmd.arg("IDS");
     let (next, ids) = parts(server.call(&cmd)?)?;
     match ids {
@@ -242,12 +244,12 @@ pub fn count(
 /// goes on, and how many were changed.
 pub fn act(
     server: &mut Server,
-    queue: &[u8],
+    place: &Place,
     filter: &Filter,
     step: &Step,
     act: Act,
 ) -> Result<(Option<Vec<u8>>, u64), Failure> {
-    let mut cmd = filter.cmd("DQ.FIND", queue, step);
+    let mut cmd = filter.cmd("DQ.FIND", place, step);
     cmd.arg("DO").arg(act.word());
     let (next, changed) = parts(server.call(&cmd)?)?;
     Ok((next, integer(&changed)?))
@@ -294,7 +296,7 @@ mod tests {
             newest_first: true,
         };
         assert_eq!(
-            words(&filter.cmd("DQ.FIND", b"q", &step)),
+            words(&filter.cmd("DQ.FIND", &Place::of(b"q", "dead").unwrap(), &step)),
             "DQ.FIND q dead id a* type mail group g batch b error HTTP* payload a*b \
              parent q2 p header k v SINCE 5 UNTIL 9 CURSOR 7-1 REV COUNT 50"
         );

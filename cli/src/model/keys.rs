@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use redis::Value;
+use redis::{Cmd, Value};
 
 use super::record::unexpected;
 use crate::failure::Failure;
@@ -117,18 +117,33 @@ pub fn named(server: &mut Server, given: &[String]) -> Result<Vec<Vec<u8>>, Fail
     Ok(names)
 }
 
+/// Runs a command for each queue, for a limited time. Returns a reply or an error for each queue
+/// that was asked in this time.
+pub fn each(
+    server: &mut Server,
+    names: &[Vec<u8>],
+    patience: Duration,
+    cmd: impl Fn(&[u8]) -> Cmd,
+) -> Result<Vec<Result<Value, Failure>>, Failure> {
+    let begun = Instant::now();
+    let mut replies = Vec::with_capacity(names.len());
+    let chunk = CHUNK * server.nodes().len().max(1);
+    for chunk in names.chunks(chunk) {
+        let cmds: Vec<_> = chunk.iter().map(|name| cmd(name)).collect();
+        replies.append(&mut server.pipeline(&cmds)?);
+        if begun.elapsed() >= patience {
+            break;
+        }
+    }
+    Ok(replies)
+}
+
 /// Runs DQ.INFO for each queue. Returns a reply or an error for each.
 pub fn infos(
     server: &mut Server,
     names: &[Vec<u8>],
 ) -> Result<Vec<Result<Value, Failure>>, Failure> {
-    let mut replies = Vec::with_capacity(names.len());
-    let chunk = CHUNK * server.nodes().len().max(1);
-    for chunk in names.chunks(chunk) {
-        let cmds: Vec<_> = chunk.iter().map(|name| verb("DQ.INFO", name)).collect();
-        replies.append(&mut server.pipeline(&cmds)?);
-    }
-    Ok(replies)
+    each(server, names, Duration::MAX, |name| verb("DQ.INFO", name))
 }
 
 /// Fails unless the queue exists. Several verbs would create it, or read a missing queue as

@@ -8,6 +8,9 @@ use crate::failure::Failure;
 use crate::server::Server;
 use crate::time_text::{exact, Millis};
 
+/// Number of limits among which one is looked for.
+const SOUGHT: usize = 10_000;
+
 /// How many deliveries may begin in any window, and how many have begun in the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rate {
@@ -59,6 +62,17 @@ impl Limit {
             next_free: record.number("next-free"),
             is_never: record.bytes("next-free") == Some(b"never"),
         }
+    }
+
+    /// Returns the rule as people write it: `RATE 1000 PER 1m CONCURRENCY 5 WEIGHT`.
+    pub fn words(&self) -> String {
+        let rates = self.rates.iter();
+        let mut words: Vec<String> = rates
+            .map(|rate| format!("RATE {} PER {}", rate.limit, exact(rate.per)))
+            .collect();
+        words.extend(self.concurrency.map(|most| format!("CONCURRENCY {most}")));
+        words.extend(self.weighted.then(|| "WEIGHT".to_owned()));
+        words.join(" ")
     }
 
     /// Returns how much runs, and how much may run: `3 of 5`.
@@ -119,6 +133,13 @@ pub fn fetch(
     Ok((records.iter().map(Limit::of).collect(), more))
 }
 
+/// Looks for the rule of this name. `None` if there is none, or there are too many limits.
+pub fn find(server: &mut Server, queue: &[u8], name: &[u8]) -> Result<Option<Limit>, Failure> {
+    let (found, _) = fetch(server, queue, SOUGHT)?;
+    let is_rule = |one: &Limit| one.name == name && one.rule.as_deref() == Some(name);
+    Ok(found.into_iter().find(is_rule))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,6 +164,8 @@ mod tests {
             ("next-free", Value::BulkString(b"never".to_vec())),
         ]));
         assert!(limit.is_never);
+        let rule = "RATE 1000 PER 1m RATE 9 PER 1s CONCURRENCY 5 WEIGHT";
+        assert_eq!(limit.words(), rule);
         assert_eq!(limit.rule.as_deref(), Some(&b"user-*"[..]));
         assert_eq!(limit.running_words(), "4 of 5 (cost)");
         assert_eq!(

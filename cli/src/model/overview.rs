@@ -12,7 +12,7 @@ use super::watch::{Board, Entry};
 /// The order of the lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
-    /// Overdue for long first, then dead messages, then those that are held
+    /// Overdue or stuck for long first, then dead messages, then those that are blocked
     #[default]
     Trouble,
     /// By name
@@ -53,7 +53,7 @@ impl Sort {
     fn weight(self, queue: &Queue) -> [u64; 3] {
         let [dead, blocked] = ["dead", "blocked"].map(|state| queue.count(state));
         match self {
-            Sort::Trouble => [overdue_step(queue.overdue()), dead, blocked],
+            Sort::Trouble => [overdue_step(queue.needy()), dead, blocked],
             Sort::Name => [0; 3],
             Sort::Oldest => [queue.overdue().map_or(0, |age| age + 1), 0, 0],
             Sort::Load => [queue.count("ready") + queue.count("running"), 0, 0],
@@ -134,6 +134,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::model::trouble::Trouble;
     use crate::model::watch::Round;
 
     fn board(queues: &[(&str, u64)]) -> Board {
@@ -178,10 +179,16 @@ mod tests {
             queue("held", None, 0, 5),
             queue("dead", Some(8000), 2, 0),
             queue("late", Some(90_000), 0, 3),
+            queue("stuck", None, 0, 0),
         ];
+        queues[5].trouble = vec![Trouble {
+            code: "parked",
+            words: String::new(),
+            age: Some(9_000_000),
+        }];
         Sort::Trouble.sort(&mut queues, |queue| queue);
         let names = queues.map(|queue| String::from_utf8(queue.name).unwrap());
-        assert_eq!(names, ["late", "dead", "held", "fine", "busy"]);
+        assert_eq!(names, ["stuck", "late", "dead", "held", "fine", "busy"]);
         assert_eq!(overdue_step(Some(59_999)), 0);
         assert!(overdue_step(Some(u64::MAX)) > overdue_step(Some(1 << 40)));
     }

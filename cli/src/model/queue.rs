@@ -3,6 +3,7 @@
 use redis::Value;
 
 use super::record::Record;
+use super::trouble::{self, Trouble};
 use crate::failure::Failure;
 use crate::time_text::Millis;
 
@@ -84,6 +85,8 @@ pub struct Queue {
     /// How long the oldest message has been due that was not delivered, also if it is
     /// blocked, paused or waits for a retry. Unknown with an older module.
     pub oldest_due_age: Option<Millis>,
+    /// The trouble that does not end by itself: that of DQ.INFO, and that which was found out.
+    pub trouble: Vec<Trouble>,
     /// Time from ready to delivered in ms: median, 99th percentile and maximum.
     pub lateness: [Option<Millis>; 3],
 }
@@ -116,6 +119,7 @@ impl Queue {
             next_due_at: info.number("next-due-at"),
             oldest_ready_age: info.number("oldest-ready-age"),
             oldest_due_age: info.number("oldest-due-age"),
+            trouble: trouble::of_info(&info),
             lateness: ["lateness-p50", "lateness-p99", "lateness-max"].map(|f| info.number(f)),
         })
     }
@@ -140,6 +144,7 @@ impl Queue {
         self.next_due_at = due.min();
         self.oldest_ready_age = self.oldest_ready_age.max(other.oldest_ready_age);
         self.oldest_due_age = self.oldest_due_age.max(other.oldest_due_age);
+        self.trouble.extend(other.trouble.iter().cloned());
         for (late, more) in self.lateness.iter_mut().zip(other.lateness) {
             *late = (*late).max(more);
         }
@@ -148,6 +153,13 @@ impl Queue {
     /// Returns how long the oldest message is overdue, if the server reports it.
     pub fn overdue(&self) -> Option<Millis> {
         self.oldest_due_age.max(self.oldest_ready_age)
+    }
+
+    /// Returns for how long something has needed somebody: work that is overdue, and trouble,
+    /// which counts as a minute if its age is not known.
+    pub fn needy(&self) -> Option<Millis> {
+        let ages = self.trouble.iter().map(|one| one.age.unwrap_or(60_000));
+        self.overdue().into_iter().chain(ages).max()
     }
 
     /// Returns the number of messages that have not ended and are not running.

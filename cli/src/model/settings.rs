@@ -1,163 +1,175 @@
-//! The words of options, with times for people.
+//! The settings of queues, each with what it is for, and their values for people.
 
 use super::record::{shown, Record};
 use crate::time_text::{exact, parse_span};
 
-/// The settings of a queue that can be changed, by their names in DQ.INFO and DQ.ALTER, with the
-/// words of their values. A word in upper case is as it is, and those in brackets may be missing.
-const SETTINGS: [(&str, &str); 24] = [
-    ("lease", "time"),
-    ("retries", "n"),
-    ("backoff", "kind time"),
-    ("maxbackoff", "time"),
-    ("jitter", "n"),
-    ("ttl", "time"),
-    ("retain", "time"),
-    ("retaincount", "n"),
-    ("deadretain", "time"),
-    ("deadcount", "n"),
-    ("dedup", "time"),
-    ("maxlen", "n"),
-    ("maxbytes", "n"),
-    ("maxrunning", "n"),
-    ("rate", "n PER time"),
-    ("groupconcurrency", "n"),
-    ("onretry", "word"),
-    ("ondead", "word"),
-    ("breaker", "n PER time OPEN time [MAX time]"),
-    ("fair", "word"),
-    ("sends", "word"),
-    ("maxtimeouts", "n"),
-    ("errors", "n"),
-    ("eventslen", "n"),
-];
-
-/// Returns the settings of a queue with their values for people, which `words` and `field` read:
-/// `30s`, `EXP 1s`.
-pub fn shown_settings(info: &Record) -> Vec<(String, String)> {
-    let mut settings = Vec::new();
-    for (name, shape) in SETTINGS {
-        let known = info.fields().iter().any(|(field, _)| shown(field) == name);
-        if known {
-            let value = shown(info.get(name));
-            let words =
-                value
-                    .split(' ')
-                    .zip(tokens(shape))
-                    .map(|(word, token)| match word.parse() {
-                        Ok(ms) if token == "time" => exact(ms),
-                        _ => word.to_owned(),
-                    });
-            settings.push((name.to_owned(), words.collect::<Vec<_>>().join(" ")));
-        }
-    }
-    settings
+/// A setting of a queue that can be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name in DQ.INFO and DQ.ALTER.
+    pub name: &'static str,
+    /// The words of its value. A word in upper case is as it is, those in brackets may be missing,
+    /// `|` is between the words to choose from, and `text...` is one word and any others.
+    shape: &'static str,
+    /// Its value in a queue for which nothing was said, as people write it.
+    pub usual: &'static str,
+    /// One line about it.
+    pub help: &'static str,
 }
 
-/// Returns the settings of a queue as words of DQ.CREATE, with the server's own figures.
+/// The settings, one in a line: the name, the words, the usual value, and a line about it.
+const SETTINGS: &str = "\
+lease :: time :: 30s :: how long a consumer has for a message
+retries :: n :: 3 :: how many failures of a message are tried again; -1: without limit
+backoff :: FIXED|LINEAR|EXP time :: EXP 1s :: the wait after a failure: always the same, growing, or doubling
+maxbackoff :: time :: 1h :: the wait after a failure is at most this; 0: no limit
+jitter :: n :: 20 :: spreads the wait at random, in percent
+ttl :: time :: 0 :: a message that has not finished this long after its due time is dead; 0: never
+retain :: time :: 0 :: how long records of finished and cancelled messages are kept; 0: not at all
+retaincount :: n :: 10000 :: how many of these records are kept; 0: no limit
+deadretain :: time :: 0 :: how long dead messages are kept; 0: for ever
+deadcount :: n :: 0 :: how many dead messages are kept; 0: all
+deadto :: text [retries|timeouts|rejected|expired|batch|children]... ::  :: the queue to which dead messages go, and if not all, which
+dedup :: time :: 0 :: how long an id stays taken after its message was finished or cancelled
+maxlen :: n :: 0 :: the most pending and running messages; 0: no limit
+maxbytes :: n :: 0 :: the most payload bytes of these; 0: no limit
+maxrunning :: n :: 0 :: how many messages run at once, for all consumers together; 0: no limit
+rate :: n PER time ::  :: how many deliveries may begin within a time
+groupconcurrency :: n :: 1 :: how many messages of one group run at once
+onretry :: BLOCK|SKIP :: BLOCK :: whether a group waits behind a message in retry
+ondead :: CONTINUE|BLOCK :: CONTINUE :: whether a group goes on when a message of it dies
+breaker :: n PER time OPEN time [MAX time] ::  :: how many failures of a group, within which time, stop it for how long
+fair :: COUNT|TIME|COST :: COUNT :: by which measure groups take turns
+sends :: ON|OFF :: ON :: whether the queue takes new messages
+maxtimeouts :: n :: 0 :: after how many lost leases a message is dead; 0: no limit
+errors :: n :: 0 :: how many of the last failed attempts of a message are kept
+events :: text ::  :: the Redis stream to which events are added
+eventslen :: n :: 10000 :: how many entries that stream has at most
+";
+
+/// Returns all settings.
+pub fn all() -> impl Iterator<Item = Setting> {
+    SETTINGS.lines().filter_map(|line| {
+        let mut parts = line.split(" :: ");
+        Some(Setting {
+            name: parts.next()?,
+            shape: parts.next()?,
+            usual: parts.next()?,
+            help: parts.next()?,
+        })
+    })
+}
+
+impl Setting {
+    /// Returns the words to choose from, if the value is one of a few.
+    pub fn choices(&self) -> Option<impl Iterator<Item = &'static str>> {
+        let is_choice = self.shape.contains('|') && !self.shape.contains(' ');
+        is_choice.then(|| self.shape.split('|'))
+    }
+
+    /// Returns the form of the value in words: `n PER time`.
+    pub fn form(&self) -> &'static str {
+        self.shape
+    }
+
+    /// Returns whether the value is a text, which may not be what it seems in another place.
+    fn is_text(&self) -> bool {
+        self.shape.starts_with("text")
+    }
+
+    /// Returns whether a value is that of a queue for which nothing was said.
+    pub fn is_usual(&self, value: &str) -> bool {
+        value == self.usual || (matches!(value, "" | "0") && matches!(self.usual, "" | "0"))
+    }
+
+    /// Returns its value in a reply of DQ.INFO for people, which `words` and `field` read: `30s`,
+    /// `EXP 1s`. `None` with a module that does not know it.
+    pub fn value(&self, info: &Record) -> Option<String> {
+        let mut fields = info.fields().iter();
+        fields.find(|(field, _)| shown(field) == self.name)?;
+        let value = shown(info.get(self.name));
+        if self.is_text() {
+            return Some(value);
+        }
+        let one = |(word, token): (&str, &str)| match word.parse() {
+            Ok(ms) if token == "time" => exact(ms),
+            _ => word.to_owned(),
+        };
+        let words = value.split(' ').zip(tokens(self.shape)).map(one);
+        Some(words.collect::<Vec<_>>().join(" "))
+    }
+
+    /// Returns the words of DQ.ALTER for a value as a person writes it. Nothing is 0. A text
+    /// that is typed into one field is the value of this setting alone, and never another option.
+    pub fn typed(&self, typed: &str) -> Result<Vec<String>, String> {
+        let (name, shape) = (self.name, self.shape);
+        let given: Vec<&str> = typed.split_whitespace().collect();
+        let wrong = || Err(format!("{name}: write {shape}"));
+        if self.is_text() {
+            return match &given[..] {
+                [] => Ok(vec![String::new()]),
+                [_, reasons @ ..] => {
+                    let known = tokens(shape).nth(1).unwrap_or_default();
+                    match reasons.iter().all(|reason| is_one_of(known, reason)) {
+                        true => Ok(given.iter().map(|word| (*word).to_owned()).collect()),
+                        false => wrong(),
+                    }
+                }
+            };
+        }
+        if matches!(given[..], [] | ["0"]) {
+            return Ok(vec!["0".to_owned()]);
+        }
+        let least = shape
+            .split(" [")
+            .next()
+            .map_or(0, |must| tokens(must).count());
+        let fits = given.len() == tokens(shape).count() || given.len() == least;
+        let is_word = |token: &str| token.starts_with(|c: char| c.is_ascii_uppercase());
+        let mut words = tokens(shape).zip(&given);
+        if !fits || words.any(|(token, word)| is_word(token) && !is_one_of(token, word)) {
+            return wrong();
+        }
+        let one = |(token, word): (&str, &&str)| match token {
+            "time" => parse_span(word)
+                .map_or_else(|why| Err(format!("{name}: {why}")), |ms| Ok(ms.to_string())),
+            _ => Ok((*word).to_owned()),
+        };
+        tokens(shape).zip(&given).map(one).collect()
+    }
+}
+
+/// Returns whether a word is one of those between `|`, in any case.
+fn is_one_of(words: &str, word: &str) -> bool {
+    words
+        .split('|')
+        .any(|known| known.eq_ignore_ascii_case(word))
+}
+
+fn tokens(shape: &str) -> impl Iterator<Item = &str> {
+    let words = shape.split(' ');
+    words.map(|token| token.trim_end_matches('.').trim_matches(['[', ']']))
+}
+
+/// Returns the words of DQ.ALTER for the value of the setting of this name.
+pub fn field(name: &str, typed: &str) -> Result<Vec<String>, String> {
+    let setting = all().find(|setting| setting.name == name);
+    let setting = setting.ok_or_else(|| format!("{name}: there is no such setting"))?;
+    setting.typed(typed)
+}
+
+/// Returns the settings of a queue as words of DQ.CREATE, with the server's own figures. Those
+/// that name other keys are not among them.
 pub fn server_words(info: &Record) -> Vec<String> {
     let mut words = Vec::new();
-    for (name, _) in SETTINGS {
-        let value = shown(info.get(name));
+    for setting in all().filter(|setting| !setting.is_text()) {
+        let value = shown(info.get(setting.name));
         if !value.is_empty() {
-            words.push(name.to_ascii_uppercase());
+            words.push(setting.name.to_ascii_uppercase());
             words.extend(value.split(' ').map(str::to_owned));
         }
     }
     words
-}
-
-fn tokens(shape: &str) -> impl Iterator<Item = &str> {
-    shape.split(' ').map(|token| token.trim_matches(['[', ']']))
-}
-
-/// Returns the words of DQ.ALTER for the value of one setting as a person writes it. Nothing is 0.
-/// A text that is typed into one field is the value of this setting alone, and never another
-/// option.
-pub fn field(name: &str, typed: &str) -> Result<Vec<String>, String> {
-    let shape = SETTINGS.iter().find(|(setting, _)| *setting == name);
-    let (_, shape) = shape.ok_or_else(|| format!("{name}: there is no such setting"))?;
-    let given: Vec<&str> = typed.split_whitespace().collect();
-    if matches!(given[..], [] | ["0"]) {
-        return Ok(vec!["0".to_owned()]);
-    }
-    let (whole, least) = (
-        tokens(shape).count(),
-        shape
-            .split(" [")
-            .next()
-            .map_or(0, |must| tokens(must).count()),
-    );
-    let fits = given.len() == whole || given.len() == least;
-    let is_keyword = |token: &str| token.starts_with(|c: char| c.is_ascii_uppercase());
-    let keywords = tokens(shape).zip(&given);
-    let mut wrong =
-        keywords.filter(|(token, word)| is_keyword(token) && !token.eq_ignore_ascii_case(word));
-    if !fits || wrong.next().is_some() {
-        return Err(format!("{name}: write {shape}"));
-    }
-    let one = |(token, word): (&str, &&str)| match token {
-        "time" => parse_span(word)
-            .map_or_else(|why| Err(format!("{name}: {why}")), |ms| Ok(ms.to_string())),
-        _ => Ok((*word).to_owned()),
-    };
-    tokens(shape).zip(&given).map(one).collect()
-}
-
-/// Options whose value is any text, which is never a time.
-const TEXTS: [&str; 2] = ["DEADTO", "EVENTS"];
-
-/// The words behind which a time stands.
-const BEFORE_TIMES: [&str; 9] = [
-    "LEASE",
-    "MAXBACKOFF",
-    "TTL",
-    "RETAIN",
-    "DEADRETAIN",
-    "DEDUP",
-    "PER",
-    "OPEN",
-    "MAX",
-];
-
-/// Returns the words of DQ.CREATE, DQ.ALTER or DQ.LIMIT for options as a person writes them: a
-/// time such as `30s` or `2h` becomes milliseconds, and `LEASE=30s` two words. A time without a
-/// unit is an error. All else is the server's to judge.
-pub fn words(given: &[String]) -> Result<Vec<String>, String> {
-    let mut words: Vec<String> = Vec::new();
-    for text in given {
-        match text.split_once('=') {
-            Some((option, value)) if is_option(option) => {
-                words.push(option.to_owned());
-                words.extend(value.split(' ').map(str::to_owned));
-            }
-            _ => words.push(text.clone()),
-        }
-    }
-    // The two words before the one that is read, in upper case. A text is none of them.
-    let mut before = [String::new(), String::new()];
-    for word in &mut words {
-        let is_text = TEXTS.contains(&before[1].as_str());
-        let is_wait = before[0] == "BACKOFF";
-        let is_time = is_wait || BEFORE_TIMES.contains(&before[1].as_str());
-        let upper = match is_text {
-            true => String::new(),
-            false => word.to_uppercase(),
-        };
-        let starts_as_time = word.starts_with(|c: char| c.is_ascii_digit());
-        if is_time && !is_text && starts_as_time {
-            let option = before[usize::from(!is_wait)].to_lowercase();
-            let ms = parse_span(word).map_err(|why| format!("{option}: {why}"))?;
-            *word = ms.to_string();
-        }
-        before.swap(0, 1);
-        before[1] = upper;
-    }
-    Ok(words)
-}
-
-fn is_option(word: &str) -> bool {
-    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
 #[cfg(test)]
@@ -175,24 +187,24 @@ mod tests {
             ("rate", Value::Nil),
             ("now", Value::Int(5)),
         ]);
-        let shown: Vec<String> = shown_settings(&info)
-            .into_iter()
-            .map(|(name, value)| format!("{name}={value}"))
+        let shown: Vec<String> = all()
+            .filter_map(|setting| Some(format!("{}={}", setting.name, setting.value(&info)?)))
             .collect();
         assert_eq!(
             shown,
             ["lease=1m30s", "retries=-1", "backoff=EXP 1s", "rate="]
         );
-        // A span with several units is read, too.
-        assert_eq!(
-            words(&["lease=1m30s".to_owned()]).unwrap(),
-            ["lease", "90000"]
-        );
+        let usual = |name, value| all().any(|one| one.name == name && one.is_usual(value));
+        assert!(usual("lease", "30s") && usual("rate", "") && usual("ttl", ""));
+        assert!(!usual("lease", "1m30s") && !usual("retries", "0"));
     }
 
     #[test]
     fn a_field_holds_the_value_of_one_setting() {
-        let of = |name: &str, typed: &str| field(name, typed).map(|words| words.join(" "));
+        let of = |name: &str, typed: &str| {
+            let setting = all().find(|setting| setting.name == name).unwrap();
+            setting.typed(typed).map(|words| words.join(" "))
+        };
         for (name, typed, words) in [
             ("lease", "30s", "30000"),
             ("lease", "", "0"),
@@ -201,6 +213,10 @@ mod tests {
             ("rate", "10 per 1m", "10 per 60000"),
             ("rate", "0", "0"),
             ("breaker", "5 PER 1m OPEN 30s", "5 PER 60000 OPEN 30000"),
+            ("deadto", "lost retries EXPIRED", "lost retries EXPIRED"),
+            ("deadto", "", ""),
+            ("events", "2d", "2d"),
+            ("sends", "off", "off"),
             (
                 "breaker",
                 "5 PER 1m OPEN 30s MAX 1h",
@@ -215,49 +231,16 @@ mod tests {
             ("maxlen", "5 DEADTO other"),
             ("onretry", "SKIP EVENTS other"),
             ("backoff", "EXP EVENTS"),
+            ("backoff", "SOMEHOW 1s"),
+            ("deadto", "lost EVENTS other"),
+            ("sends", "SOMETIMES"),
             ("backoff", "EXP 1s EVENTS other"),
             ("rate", "10 PER"),
             ("rate", "10 EVENTS other"),
             ("breaker", "5 PER 1m OPEN 30s EVENTS other"),
-            ("events", "other"),
+            ("events", "other more"),
         ] {
             assert!(of(name, typed).is_err(), "{name} {typed}");
-        }
-    }
-
-    #[test]
-    fn times_become_milliseconds() {
-        let of = |text: &str| {
-            let given: Vec<String> = text.split('|').map(str::to_owned).collect();
-            words(&given).map(|words| words.join(" "))
-        };
-        let ok = |text: &str| of(text).unwrap();
-        assert_eq!(ok("LEASE|30s|RETRIES|5"), "LEASE 30000 RETRIES 5");
-        assert_eq!(
-            ok("backoff|EXP|1s|maxbackoff|1h"),
-            "backoff EXP 1000 maxbackoff 3600000"
-        );
-        assert_eq!(ok("rate|10|per|1m"), "rate 10 per 60000");
-        assert_eq!(
-            ok("lease=2m|backoff=FIXED 5s"),
-            "lease 120000 backoff FIXED 5000"
-        );
-        assert_eq!(ok("DEADTO|2d|retain|2d"), "DEADTO 2d retain 172800000");
-        assert_eq!(ok("deadto|lease|maxlen|5"), "deadto lease maxlen 5");
-        assert_eq!(ok("lease|soon"), "lease soon");
-        assert_eq!(ok("retain|0|backoff|fixed|0"), "retain 0 backoff fixed 0");
-        for (bare, option) in [
-            ("lease|30", "lease"),
-            ("LEASE=30", "lease"),
-            ("backoff|EXP|1000", "backoff"),
-            ("rate|10|per|60", "per"),
-            ("breaker|5|PER|1m|OPEN|30", "open"),
-        ] {
-            let why = of(bare).unwrap_err();
-            assert!(
-                why.contains(option) && why.contains("5s") && why.contains("5ms"),
-                "{why}"
-            );
         }
     }
 }

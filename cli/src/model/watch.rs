@@ -2,12 +2,14 @@
 //! queues there are, a step asks for few of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use super::family;
 use super::history::{History, Rates, KEPT};
 use super::keys::{self, Scan};
 use super::queue::Queue;
+use super::trouble::{self, Trouble};
 use crate::failure::Failure;
 use crate::server::Server;
 
@@ -211,10 +213,14 @@ impl Board {
             .chain(&round.gone)
             .filter_map(|name| family::of(name).map(<[u8]>::to_vec))
             .collect();
-        for queue in round.fresh {
+        for mut queue in round.fresh {
             // Cloned only when the queue is new.
             match self.entries.get_mut(&queue.name) {
                 Some(entry) => {
+                    // The trouble that was found out stays until the queue is looked at again.
+                    if queue.trouble.is_empty() && trouble::may_have(&queue) {
+                        queue.trouble = std::mem::take(&mut entry.queue.trouble);
+                    }
                     entry.history.add(round.at, &queue, kept);
                     entry.queue = queue;
                 }
@@ -284,6 +290,26 @@ impl Board {
     /// Returns the known facts about the queue of this name.
     pub fn get(&self, name: &[u8]) -> Option<&Entry> {
         self.entries.get(name)
+    }
+
+    /// Returns up to `most` queues in which trouble may be found out, those after a name first.
+    pub fn suspects(&self, after: &[u8], most: usize) -> Vec<Queue> {
+        let next = self
+            .entries
+            .range((Bound::Excluded(after.to_vec()), Bound::Unbounded));
+        let all = next.chain(self.entries.range(..=after.to_vec()));
+        let suspects = all
+            .map(|(_, entry)| &entry.queue)
+            .filter(|queue| trouble::may_have(queue));
+        suspects.take(most).cloned().collect()
+    }
+
+    /// Notes the trouble that was found out.
+    pub fn note(&mut self, name: &[u8], found: Vec<Trouble>) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.queue.trouble.retain(|known| known.age.is_none());
+            entry.queue.trouble.extend(found);
+        }
     }
 
     /// Returns all queues, by name.

@@ -133,7 +133,7 @@ impl App {
     pub fn new_focus(&mut self, room: usize) -> Option<Request> {
         let queue = match self.line.clone()? {
             Target::Queue(name) => Some(name),
-            Target::Family(_) | Target::Several(_) => None,
+            _ => None,
         };
         let groups = self.screen == Screen::Groups;
         let focus = Focus {
@@ -177,7 +177,7 @@ impl App {
         rows.iter().position(|row| match line {
             Target::Queue(name) => row.family.is_none() && row.name() == name,
             Target::Family(name) => row.family == Some(name),
-            Target::Several(_) => false,
+            Target::Several(_) | Target::Matching(_) => false,
         })
     }
 
@@ -186,7 +186,7 @@ impl App {
         match self.line.as_ref()? {
             Target::Queue(name) => self.board.get(name),
             Target::Family(name) => self.board.family(name),
-            Target::Several(_) => None,
+            Target::Several(_) | Target::Matching(_) => None,
         }
     }
 

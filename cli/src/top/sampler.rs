@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
 use crate::model::change::Change;
-use crate::model::consumer::{self, Consumer};
 use crate::model::group::{self, Groups, Wanted};
 use crate::model::instance;
 use crate::model::watch::{Round, Watch};
+use crate::model::workers::{Worker, Workers};
 use crate::server::{Endpoint, Server};
 use crate::time_text::Millis;
 
@@ -35,14 +35,14 @@ pub enum Request {
 }
 
 /// The details of one queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Detail {
     /// The queue, and the groups that were asked for.
     pub focus: Focus,
     /// The groups, or why they are not known.
     pub groups: Result<Groups, String>,
     /// The consumers. Empty if the user may not ask for them.
-    pub consumers: Vec<Consumer>,
+    pub consumers: Vec<Worker>,
 }
 
 /// The figures of one moment.
@@ -210,6 +210,6 @@ fn details(server: &mut Server, focus: &Focus) -> Result<Option<Detail>, Failure
     Ok(Some(Detail {
         focus: focus.clone(),
         groups,
-        consumers: consumer::fetch(server, queue)?,
+        consumers: Workers::of_queue(server, queue)?.0,
     }))
 }

@@ -2,14 +2,18 @@
 
 use super::answer::HttpError;
 use super::query::Query;
-use crate::model::change::Target;
+use crate::model::change::{Target, ALL};
 use crate::model::find::Filter;
 use crate::time_text::parse_moment;
 
-/// Reads the queue or the family of an address.
+/// Reads the queue, the family or the pattern of queues of an address.
 pub fn target(query: &Query) -> Result<Target, HttpError> {
     let several: Vec<Vec<u8>> = query.all("queue").map(<[u8]>::to_vec).collect();
     match (query.get("queue"), query.get("family")) {
+        (None, None) if query.has("queues") => {
+            let pattern = query.get("queues").unwrap_or(ALL);
+            Ok(Target::Matching(pattern.to_vec()))
+        }
         (Some(_), None) if several.len() > 1 => Ok(Target::Several(several)),
         (Some(queue), None) => Ok(Target::Queue(queue.to_vec())),
         (None, Some(family)) => Ok(Target::Family(family.to_vec())),
@@ -30,6 +34,7 @@ pub fn of_target(target: &Target) -> Query {
     match target {
         Target::Queue(queue) => Query::default().with("queue", queue),
         Target::Family(family) => Query::default().with("family", family),
+        Target::Matching(pattern) => Query::default().with("queues", pattern),
         Target::Several(queues) => {
             let add = |query: Query, queue: &Vec<u8>| query.with("queue", queue);
             queues.iter().fold(Query::default(), add)

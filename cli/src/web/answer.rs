@@ -25,11 +25,6 @@ pub struct Ask {
     pub posted: bool,
 }
 
-/// The pages to which an action can lead back.
-const PAGES: [&str; 9] = [
-    "./", "errors", "family", "message", "messages", "queue", "search", "server", "types",
-];
-
 impl Ask {
     /// Returns the address of this page, to come back to.
     pub fn here(&self) -> String {
@@ -38,14 +33,6 @@ impl Ask {
             path => path,
         };
         self.query.without(&["done", "back"]).link(page)
-    }
-
-    /// Returns the address of the page that the visitor came from, if the request names one
-    /// of ours.
-    pub fn back(&self) -> Option<String> {
-        let back = self.query.text("back");
-        let page = back.split('?').next().unwrap_or_default();
-        PAGES.contains(&page).then(|| back.to_owned())
     }
 }
 

@@ -7,7 +7,6 @@ use super::answer::{Answer, Ask, HttpError};
 use crate::failure::Failure;
 use crate::json;
 use crate::model::batch::{self, Batch};
-use crate::model::consumer;
 use crate::model::day::{self, STEP};
 use crate::model::errors;
 use crate::model::find::{self, Step};
@@ -17,8 +16,10 @@ use crate::model::overview::Sort;
 use crate::model::queue::{Queue, STATES};
 use crate::model::record::Record;
 use crate::model::run_times::{self, RunTimes};
-use crate::model::search;
+use crate::model::search::{self, Place};
+use crate::model::trouble::Trouble;
 use crate::model::watch::Entry;
+use crate::model::workers::Worker;
 use crate::server::{verb, Server};
 
 /// Number of messages if the address has no `count`.
@@ -42,6 +43,10 @@ pub fn route(ask: &Ask, what: &str) -> Result<Answer, HttpError> {
         "message" => message(ask)?,
         "search" => search(ask)?,
         "errors" => dead_by_error(ask)?,
+        "workers" => {
+            let workers = ask.site.workers()?;
+            workers.found.iter().map(Worker::json).collect()
+        }
         "types" => run_times_by_type(ask)?,
         "day" => day(ask)?,
         "server" => server(ask),
@@ -75,6 +80,9 @@ fn figures(entry: &Entry) -> Json {
         fields.insert(name.to_owned(), value.into());
     }
     fields.insert("paused".to_owned(), queue.paused.into());
+    fields.insert("closed".to_owned(), queue.closed.into());
+    let trouble = queue.trouble.iter().map(Trouble::json);
+    fields.insert("trouble".to_owned(), trouble.collect());
     fields.insert("oldest-ready-age".to_owned(), queue.oldest_ready_age.into());
     fields.insert("oldest-due-age".to_owned(), queue.oldest_due_age.into());
     let rates = entry.rates().map(|rates| {
@@ -134,12 +142,11 @@ fn one_queue(ask: &Ask) -> Result<Json, HttpError> {
             let reply = server.call(&verb(name, &key));
             allowed(reply.map(|reply| json::of(&reply)))
         };
-        let consumers = consumer::fetch(server, &key)?.len();
         Ok(json!({
             "queue": json::name(&key),
             "info": json::of(&info),
             "overdue": figures.overdue(),
-            "consumers-named": consumers,
+            "consumers-named": figures.consumers,
             "consumers": list(server, "DQ.CONSUMERS")?,
             "schedules": list(server, "DQ.SCHEDULES")?,
             "held-groups": allowed(held_groups(server, &key))?,
@@ -246,6 +253,7 @@ fn day(ask: &Ask) -> Result<Json, HttpError> {
 fn messages(ask: &Ask) -> Result<Json, HttpError> {
     let key = queue(&ask.query)?;
     let filter = filter(&ask.query)?;
+    let place = Place::of(&key, &filter.state)?;
     let count = match ask.query.text("count") {
         "" => COUNT,
         text => text
@@ -261,7 +269,7 @@ fn messages(ask: &Ask) -> Result<Json, HttpError> {
     };
     let (next, found) = ask
         .site
-        .read(|server| find::messages(server, &key, &filter, &step))?;
+        .read(|server| find::messages(server, &place, &filter, &step))?;
     let found: Vec<Json> = found.iter().map(|m| json::map(m.fields())).collect();
     Ok(json!({ "messages": found, "next": next.as_deref().map(json::name) }))
 }

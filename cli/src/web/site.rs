@@ -13,10 +13,14 @@ use super::jobs::Jobs;
 use super::live::Versions;
 use super::prometheus::Prometheus;
 use crate::failure::Failure;
+use crate::model::change::{Target, ALL};
 use crate::model::day::{Day, Days};
 use crate::model::instance::{self, Instance};
 use crate::model::queue::Queue;
+use crate::model::search::{self, Place};
+use crate::model::trouble;
 use crate::model::watch::{Board, Watch};
+use crate::model::workers::Workers;
 use crate::server::{Endpoint, Server};
 use crate::time_text::here;
 
@@ -31,6 +35,12 @@ const SEEN_MOST: usize = 500;
 
 /// Interval at which the servers are asked for their version and settings.
 const ASKED: Duration = Duration::from_secs(15);
+
+/// Number of queues in which trouble is looked for in one step.
+const SUSPECTS: usize = 20;
+
+/// Time for which the consumers of all queues are not asked for again.
+const WORKERS: Duration = Duration::from_millis(1500);
 
 /// The state that all requests share.
 pub struct Site {
@@ -52,6 +62,7 @@ pub struct Site {
     prometheus: Option<Prometheus>,
     idle: Mutex<Vec<Server>>,
     live: Mutex<Live>,
+    workers: Mutex<Option<Arc<Workers>>>,
 }
 
 /// The figures of all queues, which a separate thread updates.
@@ -67,6 +78,8 @@ pub struct Live {
     pub instances: Vec<Instance>,
     /// The events of the last day.
     pub days: Days,
+    /// The last queue in which trouble was looked for.
+    suspected: Vec<u8>,
     /// When the servers were asked.
     asked: Option<Instant>,
     seen: Vec<(Vec<u8>, Instant)>,
@@ -86,6 +99,7 @@ impl Site {
             prometheus: None,
             idle: Mutex::default(),
             live: Mutex::default(),
+            workers: Mutex::default(),
         }
     }
 
@@ -161,12 +175,57 @@ impl Site {
         names.collect()
     }
 
-    /// Returns the names of the queues that have messages in this state, from a name on.
-    pub fn queues_with(&self, state: &str, from: &[u8]) -> Vec<Vec<u8>> {
+    /// Returns the places of messages of a state, or of any, in the queues of a target. Of a
+    /// pattern they are those of the last figures.
+    pub fn places(
+        &self,
+        server: &mut Server,
+        target: &Target,
+        state: &str,
+    ) -> Result<Vec<Place>, Failure> {
+        let Target::Matching(pattern) = target else {
+            let queues = target.queues(server)?;
+            return search::places(server, &queues, state);
+        };
+        let named = match pattern == ALL {
+            true => None,
+            false => Some(target.queues(server)?),
+        };
         let live = self.live();
         let queues = live.board.entries().map(|entry| &entry.queue);
-        let found = queues.filter(|queue| queue.count(state) > 0 && queue.name.as_slice() >= from);
-        found.map(|queue| queue.name.clone()).collect()
+        // The names that a pattern gives are sorted.
+        let is_named = |queue: &&Queue| match &named {
+            Some(names) => names.binary_search(&queue.name).is_ok(),
+            None => true,
+        };
+        let places = queues
+            .filter(is_named)
+            .flat_map(|queue| Place::all_of(queue, state));
+        Ok(places.collect())
+    }
+
+    /// Returns the consumers of all queues, with their rates since they were asked for the last
+    /// time. They are asked once in a while, however many people look.
+    pub fn workers(&self) -> Result<Arc<Workers>, Failure> {
+        let before = lock(&self.workers).clone();
+        let before = match before {
+            Some(known) if known.age() < WORKERS => return Ok(known),
+            before => before,
+        };
+        let queues: Vec<Queue> = {
+            let live = self.live();
+            live.board
+                .entries()
+                .map(|entry| entry.queue.clone())
+                .collect()
+        };
+        let mut found = self.read(|server| Workers::fetch(server, queues.iter()))?;
+        if let Some(before) = before {
+            found.since(&before);
+        }
+        let found = Arc::new(found);
+        *lock(&self.workers) = Some(Arc::clone(&found));
+        Ok(found)
     }
 
     /// Notes that somebody looks at these queues.
@@ -258,6 +317,14 @@ impl Site {
             fresh.map(|(name, _)| name.clone()).collect()
         };
         let round = watch.step(server, &seen)?;
+        let suspects = {
+            let live = self.live();
+            live.board.suspects(&live.suspected, SUSPECTS)
+        };
+        let mut found = Vec::with_capacity(suspects.len());
+        for queue in &suspects {
+            found.push((queue.name.clone(), trouble::look(server, queue)?));
+        }
         let is_due = self.live().asked.is_none_or(|at| at.elapsed() > ASKED);
         let instances = match is_due {
             true => Some(instance::all(server)?),
@@ -271,6 +338,10 @@ impl Site {
         let fresh = round.fresh.clone();
         live.days.forget(&round.gone);
         live.board.take(round);
+        for (name, found) in found {
+            live.board.note(&name, found);
+            live.suspected = name;
+        }
         let queues = || live.board.entries().map(|entry| &entry.queue);
         let waiting = queues().map(Queue::pending).sum();
         let late = queues().filter_map(Queue::overdue).max().unwrap_or(0);

@@ -9,7 +9,7 @@ use crate::model::queue::{Queue, STATES};
 use crate::model::watch::Entry;
 use crate::table::Side;
 use crate::text::{compact, cut, printable};
-use crate::time_text::relative;
+use crate::time_text::span;
 use crate::top::app::App;
 
 /// Columns of the left half, which has the states.
@@ -40,7 +40,7 @@ pub fn lines(app: &App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     lines.push(Line::raw(cut(&format!(" {}", lateness(queue)), columns)));
     // Groups and consumers share the rows that are left.
     let left = rows.saturating_sub(lines.len() + 2);
-    let consumers = consumers(app, queue, columns);
+    let consumers = consumers(app, columns);
     let groups = (left / 2).max(left.saturating_sub(consumers.len()));
     lines.push(rule(&format!("groups: {}", queue.groups), columns));
     lines.extend(held(app, columns, groups));
@@ -92,7 +92,7 @@ fn rates(entry: &Entry) -> Vec<String> {
     ]
 }
 
-fn consumers(app: &App, queue: &Queue, columns: usize) -> Vec<Line<'static>> {
+fn consumers(app: &App, columns: usize) -> Vec<Line<'static>> {
     let consumers = app
         .detail()
         .map(|detail| detail.consumers.as_slice())
@@ -100,14 +100,13 @@ fn consumers(app: &App, queue: &Queue, columns: usize) -> Vec<Line<'static>> {
     consumers
         .iter()
         .map(|one| {
-            // The consumers were asked for a moment later than the queue's clock.
-            let seen = one
-                .last_seen
-                .map(|at| relative(at.min(queue.now), queue.now));
-            let seen = seen.map(|seen| format!("seen {seen}"));
+            let seen = one.idle.map(|idle| format!("seen {} ago", span(idle)));
             let left = format!(
                 " {}  running {}, acked {}, nacked {}",
-                one.name, one.running, one.acked, one.nacked
+                one.shown(),
+                one.running,
+                one.acked,
+                one.nacked
             );
             Line::raw(beside(&left, &seen.unwrap_or_default(), columns))
         })

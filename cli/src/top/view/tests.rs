@@ -5,10 +5,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
 
 use super::*;
-use crate::model::consumer::Consumer;
 use crate::model::group::{Group, Groups, Why};
 use crate::model::queue::{Queue, Totals};
 use crate::model::watch::Round;
+use crate::model::workers::Worker;
 use crate::text::width;
 use crate::top::sampler::{Detail, Focus, Request, Sample, Update};
 
@@ -75,11 +75,11 @@ fn detail(focus: Focus) -> Detail {
             }],
             more: false,
         }),
-        consumers: vec![Consumer {
+        consumers: vec![Worker {
             name: "worker-1".to_owned(),
             running: 4,
-            last_seen: Some(999_000),
-            ..Consumer::default()
+            idle: Some(1000),
+            ..Worker::default()
         }],
     }
 }

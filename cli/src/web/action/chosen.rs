@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::model::family::glob;
 use crate::model::find::{self, Act, Filter, Step};
 use crate::model::record::{bytes, integer, unexpected, Record};
+use crate::model::search::{Place, ANY};
 use crate::server::{verb, Server};
 use crate::text::{cut, plural, printable};
 use crate::web::address::queue;
@@ -95,8 +96,8 @@ impl OneAct {
             OneAct::Redrive => Act::Redrive.fits(state),
             OneAct::Cancel => Act::Cancel.fits(state),
             OneAct::Purge => true,
-            OneAct::Now => matches!(state, "delayed" | "retry"),
-            OneAct::EndLease => state == "running",
+            OneAct::Now => matches!(state, "delayed" | "retry" | ANY),
+            OneAct::EndLease => matches!(state, "running" | ANY),
             OneAct::Duplicate => true,
         }
     }
@@ -211,15 +212,15 @@ fn one(server: &mut Server, queue: &[u8], id: &[u8], act: OneAct) -> Result<Stri
         }
         OneAct::Cancel => cancel(server, queue, id),
         OneAct::Purge => {
-            let state = get(server, queue, id)?.text("state");
+            let place = Place::of(queue, &get(server, queue, id)?.text("state"))?;
             let filter = Filter {
                 id: Some(glob(id)),
-                ..Filter::of_state(&state)?
+                ..Filter::of_state(place.state)?
             };
             let mut removed = 0;
             let mut step = Step::first(1000);
             loop {
-                let (next, more) = find::act(server, queue, &filter, &step, Act::Purge)?;
+                let (next, more) = find::act(server, &place, &filter, &step, Act::Purge)?;
                 removed += more;
                 match next.filter(|_| removed == 0) {
                     Some(cursor) => step.cursor = Some(cursor),

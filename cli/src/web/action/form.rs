@@ -1,19 +1,22 @@
 //! Actions whose details a form has: sending, another due time, another payload, a signal, a
 //! schedule, settings.
 
+mod settings;
+
 use redis::Cmd;
 
 use super::copy::sent;
 use crate::failure::Failure;
 use crate::model::keys;
-use crate::model::record::{integer, Record};
-use crate::model::settings::{self, shown_settings};
+use crate::model::record::integer;
 use crate::server::{verb, Server};
 use crate::text::printable;
 use crate::time_text::{parse_span, parse_time, stamp, Millis};
 use crate::web::address::queue;
 use crate::web::answer::HttpError;
 use crate::web::query::{link, Query};
+
+pub use settings::Change;
 
 /// The request of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,16 +33,19 @@ pub enum Kind {
     Schedule,
     /// Change settings of a queue.
     Settings,
+    /// Make or change a limit with a name.
+    Limit,
 }
 
 impl Kind {
-    const ALL: [Kind; 6] = [
+    const ALL: [Kind; 7] = [
         Kind::Send,
         Kind::Reschedule,
         Kind::Edit,
         Kind::Signal,
         Kind::Schedule,
         Kind::Settings,
+        Kind::Limit,
     ];
 
     /// Returns the word in addresses, which is also that of the page with the form.
@@ -51,6 +57,7 @@ impl Kind {
             Kind::Signal => "signal",
             Kind::Schedule => "schedule",
             Kind::Settings => "settings",
+            Kind::Limit => "limit",
         }
     }
 
@@ -106,6 +113,7 @@ impl Form {
             Kind::Signal => "send signal",
             Kind::Schedule => "schedule",
             Kind::Settings => "change settings",
+            Kind::Limit => "limit",
         }
     }
 
@@ -122,6 +130,7 @@ impl Form {
             (Kind::Schedule, None) => {
                 format!("{} of {queue}", named("name").unwrap_or_default())
             }
+            (Kind::Limit, None) => format!("{} of {queue}", named("limit").unwrap_or_default()),
             _ => queue,
         }
     }
@@ -161,6 +170,7 @@ impl Form {
             }
             Kind::Schedule => self.schedule(server),
             Kind::Settings => self.settings(server),
+            Kind::Limit => self.limit(server),
         }
     }
 
@@ -294,44 +304,6 @@ impl Form {
             "The schedule {name} sends first at {}.",
             stamp(next)
         ))
-    }
-
-    /// Changes the settings whose fields have another value than before.
-    fn settings(&self, server: &mut Server) -> Result<String, Failure> {
-        let info = Record::of(server.call(&verb("DQ.INFO", &self.queue))?)?;
-        let mut words = Vec::new();
-        let (mut changed, mut values) = (Vec::new(), Vec::new());
-        for (option, now) in shown_settings(&info) {
-            let typed = self.fields.text(&option).trim();
-            if typed == now || (!self.fields.has(&option)) {
-                continue;
-            }
-            let value = settings::field(&option, typed).map_err(Failure::mistake)?;
-            values.push(format!(
-                "{option} was {} and is {}",
-                named(&now),
-                named(typed)
-            ));
-            changed.push(option.clone());
-            words.push(option);
-            words.extend(value);
-        }
-        if changed.is_empty() {
-            return Err(Failure::mistake("no field has another value"));
-        }
-        let mut cmd = verb("DQ.ALTER", &self.queue);
-        cmd.arg(words);
-        server.call(&cmd)?;
-        let (changed, values) = (changed.join(", "), values.join("; "));
-        Ok(format!("Changed: {changed}. {values}."))
-    }
-}
-
-/// Shows the value of a setting in a sentence.
-fn named(value: &str) -> &str {
-    match value {
-        "" => "nothing",
-        value => value,
     }
 }
 

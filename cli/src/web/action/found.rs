@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::model::find::{self, Act, Filter, Step};
+use crate::model::search::{self, Walk};
 use crate::server::Server;
 use crate::web::jobs::Job;
 
@@ -17,19 +18,13 @@ pub fn change(
     act: Act,
     job: &Job,
 ) -> Result<(), Failure> {
-    for queue in queues {
-        let mut step = Step::first(STEP);
-        loop {
-            if job.is_stopped() {
-                return Ok(());
-            }
-            let (next, changed) = find::act(server, queue, filter, &step, act)?;
-            job.add(changed);
-            match next {
-                Some(cursor) => step.cursor = Some(cursor),
-                None => break,
-            }
-        }
+    let places = search::places(server, queues, &filter.state)?;
+    let fits = places.into_iter().filter(|place| act.fits(place.state));
+    let mut walk = Walk::new(fits.collect(), Step::first(STEP));
+    while let (Some((place, step)), false) = (walk.now(), job.is_stopped()) {
+        let (next, changed) = find::act(server, place, filter, step, act)?;
+        job.add(changed);
+        walk.go_on(next);
     }
     Ok(())
 }

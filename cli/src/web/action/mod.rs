@@ -16,6 +16,7 @@ use crate::model::change::{what, Change, Target};
 use crate::model::count::{self, Count};
 use crate::model::find::{Act, Filter};
 use crate::model::keys;
+use crate::model::limit;
 use crate::model::queue::{Queue, STATES};
 use crate::model::record::integer;
 use crate::server::{verb, Server};
@@ -28,7 +29,7 @@ use crate::web::jobs::Job;
 use crate::web::query::{link, Query};
 use crate::web::site::Site;
 use chosen::{Chosen, OneAct};
-pub use form::{Form, Kind as FormKind};
+pub use form::{Change as SettingChange, Form, Kind as FormKind};
 
 /// Something that can be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub enum Action {
     Fire(Vec<u8>, Vec<u8>),
     /// Remove a schedule.
     Unschedule(Vec<u8>, Vec<u8>),
+    /// Remove a limit with a name.
+    Unlimit(Vec<u8>, Vec<u8>),
     /// Pause or resume a schedule.
     HoldSchedule(Vec<u8>, Vec<u8>, bool),
     /// The request of a form with fields.
@@ -80,6 +83,11 @@ impl Action {
             "delete" => Action::Delete(queue(query)?),
             "fire" => Action::Fire(queue(query)?, schedule()?),
             "unschedule" => Action::Unschedule(queue(query)?, schedule()?),
+            "unlimit" => {
+                let name = query.get("limit").map(<[u8]>::to_vec);
+                let name = name.ok_or_else(|| HttpError::mistake("the address has no limit"))?;
+                Action::Unlimit(queue(query)?, name)
+            }
             "pause-schedule" => Action::HoldSchedule(queue(query)?, schedule()?, true),
             "resume-schedule" => Action::HoldSchedule(queue(query)?, schedule()?, false),
             word => {
@@ -102,7 +110,7 @@ impl Action {
             Action::Change(Change::Redrive(..)) => "redrive",
             Action::Found(_, _, act) => verb_of(*act),
             Action::Chosen(chosen) => chosen.act.word(),
-            Action::Empty(_) | Action::Unschedule(..) => "remove",
+            Action::Empty(_) | Action::Unschedule(..) | Action::Unlimit(..) => "remove",
             Action::Delete(_) => "delete",
             Action::Fire(..) => "run now",
             Action::Form(form) => form.word(),
@@ -137,6 +145,9 @@ impl Action {
             Action::Fire(queue, name)
             | Action::Unschedule(queue, name)
             | Action::HoldSchedule(queue, name, _) => schedule(queue, name),
+            Action::Unlimit(queue, name) => {
+                format!("limit {} of {}", printable(name), printable(queue))
+            }
             Action::Form(form) => form.what(),
         }
     }
@@ -167,6 +178,7 @@ impl Action {
                  itself goes on as before."
             }
             Action::Unschedule(..) => "It sends no more. What it has sent stays.",
+            Action::Unlimit(..) => "Messages that name it are not limited by it any more.",
             Action::HoldSchedule(_, _, true) => "It sends nothing until it is resumed.",
             Action::HoldSchedule(_, _, false) => "It sends again at its times.",
             Action::Change(Change::Redrive(..)) | Action::Form(_) => "",
@@ -188,6 +200,7 @@ impl Action {
             Action::Empty(queue)
             | Action::Fire(queue, _)
             | Action::Unschedule(queue, _)
+            | Action::Unlimit(queue, _)
             | Action::HoldSchedule(queue, ..) => link("queue", "queue", queue),
             Action::Form(form) => form.back(),
         }
@@ -206,9 +219,9 @@ impl Action {
     /// is not about messages.
     pub fn count(&self, server: &mut Server) -> Result<Option<Count>, Failure> {
         match self {
-            Action::Found(target, filter, _) => {
+            Action::Found(target, filter, act) => {
                 let queues = target.queues(server)?;
-                count::count(server, &queues, filter).map(Some)
+                count::count(server, &queues, filter, *act).map(Some)
             }
             Action::Empty(name) | Action::Delete(name) => {
                 let info = Queue::of(name, server.call(&verb("DQ.INFO", name))?)?;
@@ -281,6 +294,18 @@ impl Action {
             }
             Action::Fire(queue, name) => schedule::fire(server, queue, name),
             Action::Unschedule(queue, name) => schedule::remove(server, queue, name),
+            Action::Unlimit(queue, name) => {
+                let old = limit::find(server, queue, name)?;
+                let old = old.ok_or_else(|| Failure::mistake("there is no such limit any more"))?;
+                let mut cmd = verb("DQ.LIMIT", queue);
+                cmd.arg(name);
+                server.call(&cmd)?;
+                Ok(format!(
+                    "The limit {} is removed; it was {}",
+                    printable(name),
+                    old.words()
+                ))
+            }
             Action::HoldSchedule(queue, name, held) => schedule::hold(server, queue, name, *held),
             Action::Form(form) => form.execute(server),
         }
@@ -300,7 +325,7 @@ fn page_of(target: &Target) -> &'static str {
     match target {
         Target::Queue(_) => "queue",
         Target::Family(_) => "family",
-        Target::Several(_) => "errors",
+        Target::Several(_) | Target::Matching(_) => "errors",
     }
 }
 

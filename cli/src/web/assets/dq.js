@@ -78,6 +78,22 @@ document.getElementById("all")?.addEventListener("change", (event) => {
   for (const box of document.querySelectorAll("input[name=pick]")) box.checked = event.target.checked;
 });
 
+// ---- searches
+
+// A search that has found nothing yet goes on by itself, until somebody stops it.
+const goOn = document.getElementById("go-on");
+if (goOn) {
+  const timer = setTimeout(() => location.replace(goOn.href), 300);
+  const stop = document.createElement("button");
+  stop.type = "button";
+  stop.textContent = "Stop";
+  stop.addEventListener("click", () => {
+    clearTimeout(timer);
+    stop.remove();
+  });
+  goOn.after(stop);
+}
+
 // ---- keys
 
 function move(step) {
@@ -91,7 +107,7 @@ function move(step) {
 }
 
 function up() {
-  const steps = document.querySelectorAll("header nav a");
+  const steps = document.querySelectorAll(".trail a");
   const link = document.querySelector('main [data-key="u"]') || steps[steps.length - 2];
   (link || document.querySelector("a.home")).click();
 }
@@ -101,7 +117,7 @@ const HELP = [
   ["Enter", "open it"],
   ["u", "one step up, or back"],
   ["o", "all queues"],
-  ["/", "search, or conditions"],
+  ["/", "the field of the page: a name, conditions, an id"],
   ["[, ]", "the page before, the next page"],
   ["p", "pause or resume"],
   ["r", "redrive"],
@@ -143,7 +159,10 @@ document.addEventListener("keydown", (event) => {
   if (!act && !marked) return;
   event.preventDefault();
   if (act) act();
-  else if (marked.matches("input")) marked.focus();
+  else if (marked.matches("input")) {
+    marked.closest("details")?.setAttribute("open", "");
+    marked.focus();
+  }
   else marked.click();
 });
 

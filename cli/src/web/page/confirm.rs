@@ -2,6 +2,7 @@
 
 use maud::{html, Markup};
 
+use super::back;
 use super::job::{back_from, with_outcome};
 use super::layout::{layout, token, Trail};
 use super::parts::capital;
@@ -41,7 +42,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         &action,
         Action::Change(crate::model::change::Change::Pause(..))
     );
-    let back = ask.back().unwrap_or_else(|| action.back());
+    let back = back(ask).unwrap_or_else(|| action.back());
     let content = html! {
         h1 { (capital(action.word())) "?" }
         p.what { (action.what()) }

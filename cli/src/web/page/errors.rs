@@ -44,9 +44,11 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
             let family = (target.shown(), of_target(&target).link("family"));
             (target.shown(), vec![family])
         }
-        Target::Several(_) => ("all queues".to_owned(), Vec::new()),
+        Target::Several(_) | Target::Matching(_) => ("all queues".to_owned(), Vec::new()),
     };
-    steps.push(("errors".to_owned(), ask.here()));
+    if !is_all {
+        steps.push(("errors".to_owned(), ask.here()));
+    }
     let content = html! {
         h1 { "Errors of " (title) }
         p.note {

@@ -4,15 +4,18 @@
 use maud::{html, Markup};
 use redis::Value;
 
+use super::back;
 use super::job::back_from;
-use super::layout::{layout, token, trail};
+use super::layout::{layout, token, trail, Trail};
 use super::message::{get, gone, named};
-use super::parts::capital;
+use super::parts::{action, capital};
+use crate::model::limit;
 use crate::model::record::{shown, Record};
-use crate::model::settings::shown_settings;
+use crate::model::settings::{self, Setting};
 use crate::server::verb;
 use crate::text::printable;
-use crate::web::action::{Action, Form, FormKind};
+use crate::time_text::exact;
+use crate::web::action::{Action, Form, FormKind, SettingChange};
 use crate::web::address::queue;
 use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::query::{link, Query};
@@ -25,13 +28,17 @@ struct Field {
     /// The value that the field shows at first.
     value: String,
     kind: FieldKind,
+    /// The line below the field.
+    help: String,
+    /// Whether the value is another one than usual.
+    is_changed: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum FieldKind {
     Line,
     Text,
-    Choice(&'static [&'static str]),
+    Choice(Vec<&'static str>),
 }
 
 fn line(name: &str, label: &str, example: &'static str) -> Field {
@@ -41,6 +48,8 @@ fn line(name: &str, label: &str, example: &'static str) -> Field {
         example,
         value: String::new(),
         kind: FieldKind::Line,
+        help: String::new(),
+        is_changed: false,
     }
 }
 
@@ -54,7 +63,7 @@ fn text(name: &str, label: &str, value: String) -> Field {
 
 fn choice(name: &str, label: &str, choices: &'static [&'static str]) -> Field {
     Field {
-        kind: FieldKind::Choice(choices),
+        kind: FieldKind::Choice(choices.to_vec()),
         ..line(name, label, "")
     }
 }
@@ -64,7 +73,12 @@ fn choice(name: &str, label: &str, choices: &'static [&'static str]) -> Field {
 pub fn page(ask: &Ask, kind: FormKind) -> Result<Answer, HttpError> {
     let form = Form::of(kind, &ask.query, &ask.form)?;
     let mut refused = None;
-    if ask.posted {
+    if ask.posted && kind == FormKind::Settings && !ask.form.has("sure") {
+        match ask.site.read(|server| form.changes(server)) {
+            Ok(changes) => return Ok(question(ask, &form, &changes)),
+            Err(failure) => refused = Some(format!("Not done: {failure}")),
+        }
+    } else if ask.posted {
         let job = Action::Form(form.clone()).begin(&ask.site, &ask.visitor);
         match job.outcome() {
             Some(Err(_)) => refused = Some(job.progress()),
@@ -131,8 +145,9 @@ pub fn page(ask: &Ask, kind: FormKind) -> Result<Answer, HttpError> {
             ],
         ),
         FormKind::Settings => settings(ask, &key)?,
+        FormKind::Limit => limit(ask, &key)?,
     };
-    let back = ask.back().unwrap_or_else(|| form.back());
+    let back = back(ask).unwrap_or_else(|| form.back());
     let content = html! {
         h1 { (title) }
         @if let Some(refused) = &refused { p.alarm role="alert" { (refused) } }
@@ -142,6 +157,9 @@ pub fn page(ask: &Ask, kind: FormKind) -> Result<Answer, HttpError> {
             p.actions {
                 button.main #yes { (capital(form.word())) }
                 a.button href=(back) data-key="u" { "Back" }
+                @if kind == FormKind::Limit && ask.query.has("limit") {
+                    (action(ask, "Remove", "", &ask.query.without(&["back"]).with("act", b"unlimit")))
+                }
             }
         }
     };
@@ -157,6 +175,31 @@ pub fn page(ask: &Ask, kind: FormKind) -> Result<Answer, HttpError> {
     Ok(layout(ask, &title, &steps, content))
 }
 
+/// Asks whether settings are to be changed, with their values before and afterwards.
+fn question(ask: &Ask, form: &Form, changes: &[SettingChange]) -> Answer {
+    let content = html! {
+        h1 { "Change settings?" }
+        p.what { (form.what()) }
+        table {
+            thead { tr { th { "setting" } th { "now" } th { "then" } } }
+            tbody {
+                @for change in changes {
+                    tr { td.first { (change.name) } td data-label="now" { (change.old) } td data-label="then" { b { (change.new) } } }
+                }
+            }
+        }
+        form method="post" action=(ask.query.link("settings")) {
+            (token(ask))
+            @for change in changes { input type="hidden" name=(change.name) value=(ask.form.text(change.name)); }
+            p.actions {
+                button.main #yes name="sure" value="1" autofocus { (capital(form.word())) }
+                a.button href=(back(ask).unwrap_or_else(|| form.back())) data-key="u" { "No, go back" }
+            }
+        }
+    };
+    layout(ask, "change settings", &Trail::new(), content)
+}
+
 fn input(ask: &Ask, field: &Field, first: bool) -> Markup {
     let typed = ask
         .form
@@ -164,8 +207,8 @@ fn input(ask: &Ask, field: &Field, first: bool) -> Markup {
         .then(|| ask.form.text(&field.name).to_owned());
     let value = typed.unwrap_or_else(|| field.value.clone());
     html! {
-        label { (field.label)
-            @match field.kind {
+        label.changed[field.is_changed] { (field.label)
+            @match &field.kind {
                 FieldKind::Line => input name=(field.name) value=(value) placeholder=(field.example) autofocus[first] {},
                 // A line break at the beginning of the element does not belong to the text.
                 FieldKind::Text => textarea name=(field.name) rows="8" autofocus[first] { "\n" (value) },
@@ -177,6 +220,7 @@ fn input(ask: &Ask, field: &Field, first: bool) -> Markup {
                     }
                 },
             }
+            @if !field.help.is_empty() { span.note { (field.help) } }
         }
     }
 }
@@ -243,32 +287,78 @@ fn headers(message: &Record) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Returns the fields of settings. What one is for stands below it, and what differs from the
+/// usual value is marked: an example in a field would look like its value.
 fn settings(ask: &Ask, key: &[u8]) -> Result<(String, Vec<Field>), HttpError> {
     let info = ask
         .site
         .read(|server| Record::of(server.call(&verb("DQ.INFO", key))?))?;
-    let example = |name: &str| match name {
-        "lease" | "maxbackoff" | "ttl" | "retain" | "deadretain" | "dedup" => {
-            "30s, 5m, 2h, 1d; 0: none"
-        }
-        "backoff" => "EXP 1s, FIXED 1m, LINEAR 5s",
-        "rate" => "10 PER 1m; 0: none",
-        "breaker" => "5 PER 1m OPEN 30s; 0: none",
-        "onretry" => "BLOCK or SKIP",
-        "ondead" => "CONTINUE or BLOCK",
-        "sends" => "ON or OFF",
-        "fair" => "COUNT, TIME or COST",
-        "maxtimeouts" => "3; 0: no limit",
-        "errors" => "5; 0: none of earlier attempts",
-        _ => "",
-    };
-    let fields = shown_settings(&info)
-        .into_iter()
-        .map(|(name, value)| Field {
+    let field = |setting: Setting| {
+        let value = setting.value(&info)?;
+        let usual = match setting.usual {
+            "" => "usually empty".to_owned(),
+            usual => format!("usually {usual}"),
+        };
+        let kind = match setting.choices() {
+            Some(choices) => FieldKind::Choice(choices.collect()),
+            None => FieldKind::Line,
+        };
+        let form = match kind {
+            FieldKind::Choice(_) => String::new(),
+            _ => format!(" Write {}.", setting.form().replace("text", "a name")),
+        };
+        Some(Field {
+            help: format!("{}; {usual}.{form}", capital(setting.help)),
+            is_changed: !setting.is_usual(&value),
             value,
-            ..line(&name, &name, example(&name))
-        });
-    Ok((format!("Settings of {}", printable(key)), fields.collect()))
+            kind,
+            ..line(setting.name, setting.name, "")
+        })
+    };
+    let fields = settings::all().filter_map(field).collect();
+    Ok((format!("Settings of {}", printable(key)), fields))
+}
+
+/// Returns the fields of a limit: of the one that the address names, or empty ones.
+fn limit(ask: &Ask, key: &[u8]) -> Result<(String, Vec<Field>), HttpError> {
+    let name = ask.query.get("limit").unwrap_or_default();
+    let known = ask.site.read(|server| limit::find(server, key, name))?;
+    let known = known.unwrap_or_default();
+    let rates: Vec<String> = known
+        .rates
+        .iter()
+        .map(|rate| format!("{} PER {}", rate.limit, exact(rate.per)))
+        .collect();
+    let with = |field: Field, value: String, help: &str| Field {
+        value,
+        help: help.to_owned(),
+        ..field
+    };
+    let running = known.concurrency.map(|most| most.to_string());
+    let counts = if known.weighted { "costs" } else { "messages" };
+    let fields = vec![
+        with(
+            line("limit", "Name", ""),
+            printable(name),
+            "As messages name it. With * it is a pattern, and each name has counters of its own.",
+        ),
+        with(
+            line("concurrency", "How many may run at once", ""),
+            running.unwrap_or_default(),
+            "Empty: no limit.",
+        ),
+        with(
+            line("rate", "How many may begin within a time", ""),
+            rates.join(", "),
+            "Such as 100 PER 1m. Up to four, with a comma between. Empty: no limit.",
+        ),
+        with(
+            choice("counts", "What is counted", &["messages", "costs"]),
+            counts.to_owned(),
+            "Costs are what messages say with COST.",
+        ),
+    ];
+    Ok((format!("A limit of {}", printable(key)), fields))
 }
 
 /// Returns the address of the form of a queue.

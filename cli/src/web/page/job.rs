@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use maud::html;
 
+use super::back;
 use super::layout::{layout, progress, Trail};
 use crate::text::printable;
 use crate::web::answer::{Answer, Ask, HttpError};
@@ -18,7 +19,7 @@ fn find(ask: &Ask) -> Result<Arc<Job>, HttpError> {
 
 /// Returns the address of the page that an action leads back to, which shows its result. A visitor who came from none gets a page of its own.
 pub fn back_from(ask: &Ask, job: &Job) -> String {
-    match ask.back() {
+    match back(ask) {
         Some(back) => with_outcome(&back, job),
         None => link("job", "id", job.id.to_string().as_bytes()),
     }

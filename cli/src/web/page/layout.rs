@@ -3,6 +3,7 @@
 
 use maud::{html, Markup, DOCTYPE};
 
+use super::PAGES;
 use crate::model::{family, instance};
 use crate::text::printable;
 use crate::web::answer::{Answer, Ask, HttpError};
@@ -24,17 +25,17 @@ pub fn layout(ask: &Ask, title: &str, trail: &Trail, content: Markup) -> Answer 
         html! {
             header {
                 a.home href="./" data-key="o" { "dq" }
-                nav {
-                    @for (name, address) in trail {
-                        span.step { "›" }
-                        a href=(address) { (name) }
+                nav.all aria-label="pages" {
+                    @for (path, word, ..) in PAGES {
+                        @let current = (path == ask.path && trail.is_empty()).then_some("page");
+                        @if !word.is_empty() { a href=(if path.is_empty() { "./" } else { path }) aria-current=[current] { (word) } }
                     }
                 }
                 span.space {}
-                form.seek method="get" action="search" {
-                    input type="search" name="find" placeholder="id of a message" aria-label="id of a message" size="14" data-key="/";
+                form.seek method="get" action="messages" {
+                    input type="search" name="id" placeholder="id of a message" aria-label="id of a message" size="14" data-key="/";
                 }
-                a.place #place data-live href="server" { (if place.is_empty() { "server" } else { &place }) }
+                span.place #place data-live { (place) }
                 @if ask.site.read_only { span.badge { "read-only" } }
                 @if !ask.visitor.user.is_empty() {
                     span.user { (printable(ask.visitor.user.as_bytes())) }
@@ -62,6 +63,12 @@ pub fn layout(ask: &Ask, title: &str, trail: &Trail, content: Markup) -> Answer 
                 }
             }
             main {
+                @if !trail.is_empty() {
+                    nav.trail aria-label="where this is" {
+                        a href="./" { "Queues" }
+                        @for (name, address) in trail { span.step { "›" } a href=(address) { (name) } }
+                    }
+                }
                 (outcome(ask))
                 (content)
             }

@@ -64,7 +64,12 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let (queue, id) = named(&ask.query)?;
     let (message, why, now, kept, of_it) = ask.site.read(|server| {
         let message = get(server, &queue, &id)?;
-        let of_it = children::fetch(server, &queue, &id, message.as_ref())?;
+        let of_it = children::fetch(
+            server,
+            (&queue, &id),
+            ask.query.get("children"),
+            message.as_ref(),
+        )?;
         let mut cmd = verb("DQ.EXPLAIN", &queue);
         cmd.arg(&id);
         // A user who may not ask this sees all other parts.
@@ -111,11 +116,11 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
                     pre class={ "text " (kind) } { (lines(message.bytes(field).unwrap_or_default())) }
                 }
             }
-            (children::parent(&message))
+            (children::parent(&message, &queue))
             h2 { "Story" }
             (story(&message, now))
         }
-        (children::children(ask, &of_it))
+        (children::children(ask, &(queue.clone(), id.clone()), &of_it, now))
         (failed(ask, &message, kept, &target))
         (acts(ask, &message, &here, &state, why.as_ref().is_some_and(|why| why.code == "parked")))
         (payload_of(&message, &here, ask.query.text("as")))

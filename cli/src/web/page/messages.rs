@@ -1,9 +1,10 @@
-//! The messages of a state, with conditions, a page at a time.
+//! The messages of queues, by state and by conditions, a page at a time.
 
 use std::time::{Duration, Instant};
 
 use maud::{html, Markup};
 
+use super::conditions;
 use super::layout::{layout, token, trail};
 use super::parts::{action, badge, bar, capital, name, time};
 use crate::failure::Failure;
@@ -12,6 +13,7 @@ use crate::model::error_text::summary;
 use crate::model::find::{self, Act, Filter, Step};
 use crate::model::queue::{Queue, STATES};
 use crate::model::record::Record;
+use crate::model::search::{self, Place, Walk, ANY};
 use crate::server::{verb, Server};
 use crate::text::{cut, printable};
 use crate::web::action::chosen::{Chosen, OneAct};
@@ -27,111 +29,86 @@ const PAGE: usize = 25;
 const STEP: usize = 200;
 
 /// Maximum time for which one page is looked for.
-const PATIENCE: Duration = Duration::from_millis(1000);
-
-/// The conditions, with the meaning of their fields.
-const CONDITIONS: [(&str, &str, &str); 12] = [
-    ("id", "id", "order-7-*"),
-    ("type", "type", ""),
-    ("group", "group", ""),
-    ("batch", "batch", ""),
-    ("parent", "parent's id", ""),
-    ("parent-queue", "its queue", "this one"),
-    ("error", "error", "HTTP 5*"),
-    ("payload", "payload", "*\"user\":7*"),
-    ("header", "header", ""),
-    ("value", "its value", ""),
-    ("since", "since", "2026-11-20T12:00 or 2h"),
-    ("until", "until", ""),
-];
-
-/// The position at which a page begins.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Begin {
-    /// The place of its first queue among those of the target.
-    at: usize,
-    /// The name of its first queue.
-    from: Vec<u8>,
-    /// The cursor in that queue. Empty at its beginning.
-    cursor: Vec<u8>,
-}
-
-impl Begin {
-    fn of(query: &Query) -> Begin {
-        let bytes = |name: &str| query.get(name).unwrap_or_default().to_vec();
-        Begin {
-            at: query.text("at").parse().unwrap_or(0),
-            from: bytes("from"),
-            cursor: bytes("cursor"),
-        }
-    }
-
-    fn is_first(&self) -> bool {
-        *self == Begin::default()
-    }
-}
+const PATIENCE: Duration = Duration::from_millis(700);
 
 /// A page of messages.
+#[derive(Default)]
 struct Found {
     messages: Vec<(Vec<u8>, Record)>,
-    /// The position at which the next page begins.
-    next: Option<Begin>,
+    /// The place at which the next page begins, and the cursor there.
+    next: Option<(Place, Vec<u8>)>,
+    /// How many places were looked at, and how many there are.
+    progress: (usize, usize),
     now: u64,
 }
 
-/// Shows the messages of a queue or a family, or of all queues if the address names none.
+/// Shows the messages of a queue, of a family, or of all queues that a pattern names.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
-    let query = &ask.query;
-    let everywhere = !query.has("queue") && !query.has("family");
-    let target = match everywhere {
-        true => None,
-        false => Some(target(query)?),
+    let named = ["queue", "family", "queues"];
+    let query = match named.iter().any(|name| ask.query.has(name)) {
+        true => ask.query.clone(),
+        false => ask.query.clone().with("queues", b"*"),
     };
-    let filter = filter(query)?;
-    let newest = !query.text("newest").is_empty();
-    let many = !matches!(target, Some(Target::Queue(_)));
-    let begin = Begin::of(query);
-    let found = ask.site.read(|server| {
-        let queues = match &target {
-            Some(target) => target.queues(server)?,
-            None => ask.site.queues_with(&filter.state, &begin.from),
-        };
-        look(server, &queues, many, &filter, newest, &begin)
-    })?;
-    let here = query.without(&["at", "from", "cursor", "done"]);
-    let shown = target
-        .as_ref()
-        .map_or("all queues".to_owned(), Target::shown);
-    let base = target.as_ref().map(of_target).unwrap_or_default();
+    let query = match query.get("state") {
+        Some(_) => query,
+        None => query.without(&["state"]).with("state", ANY.as_bytes()),
+    };
+    let target = target(&query)?;
+    let filter = filter(&query)?;
+    let many = !matches!(target, Target::Queue(_));
+    // All messages of all queues are no question.
+    let is_find = matches!(target, Target::Matching(_));
+    let is_asked = !is_find || filter.state != ANY || !filter.is_whole_state();
+    let found = match is_asked {
+        true => ask
+            .site
+            .read(|server| look(ask, server, &target, &filter, &query))?,
+        false => Found::default(),
+    };
+    if let ([(queue, message)], Some(_), true) =
+        (&found.messages[..], search::whole_id(&filter), many)
+    {
+        if found.progress.0 == found.progress.1 {
+            let id = message.bytes("id").unwrap_or_default();
+            let message = Query::default().with("queue", queue).with("id", id);
+            return Ok(Answer::To(message.link("message")));
+        }
+    }
+    let here = query.without(&["from", "at", "cursor", "done"]);
+    let shown = target.shown();
+    let base = of_target(&target);
     let mut steps = match &target {
-        Some(Target::Queue(name)) => trail(name),
-        Some(Target::Family(_)) => vec![(shown.clone(), base.link("family"))],
-        Some(Target::Several(_)) | None => Vec::new(),
+        Target::Queue(name) => trail(name),
+        Target::Family(_) => vec![(shown.clone(), base.link("family"))],
+        Target::Several(_) | Target::Matching(_) => Vec::new(),
     };
-    steps.push((filter.state.clone(), here.link("messages")));
-    let next = found.next.as_ref().map(|next| {
-        let at = next.at.to_string();
-        // All queues are found by name, because further ones may get such messages.
-        let query = match everywhere {
-            true => here.clone().with("from", &next.from),
-            false => here.clone().with("at", at.as_bytes()),
-        };
-        query.with("cursor", &next.cursor).link("messages")
+    if !steps.is_empty() {
+        steps.push((filter.state.clone(), here.link("messages")));
+    }
+    let next = found.next.as_ref().map(|(place, cursor)| {
+        let query = here.clone().with("from", &place.queue);
+        let query = query.with("at", place.state.as_bytes());
+        query.with("cursor", cursor).link("messages")
     });
     let acts = [Act::Redrive, Act::Cancel, Act::Purge];
+    let title = match filter.state.as_str() {
+        ANY => format!("Messages of {shown}"),
+        state => format!("{state} messages of {shown}"),
+    };
     let content = html! {
-        h1 { (filter.state) " messages of " (shown) }
+        h1 { (title) }
         p.choices {
-            @for state in STATES {
-                @let address = base.clone().with("state", state.as_bytes()).link("messages");
-                @if state == filter.state && filter.is_whole_state() { b { (state) } } @else { a href=(address) { (state) } }
+            @for state in STATES.into_iter().chain([ANY]) {
+                @let kept = if is_find { here.without(&["state"]) } else { base.clone() };
+                @let address = kept.with("state", state.as_bytes()).link("messages");
+                @if state == filter.state && (is_find || filter.is_whole_state()) { b { (state) } } @else { a href=(address) { (state) } }
             }
         }
-        @if let Some(target) = &target { (form(target, &filter, query, newest)) }
+        (conditions::form(&target, &filter, &query))
         p.actions {
-            @if filter.state == "dead" { a.button href=(base.link("errors")) { "By error" } }
+            @if filter.state == "dead" { a.button href=(errors(&target)) { "By error" } }
             @for act in acts {
-                @if !everywhere && act.fits(&filter.state) && !found.messages.is_empty() {
+                @if act.fits(&filter.state) && !found.messages.is_empty() {
                     @let words = match filter.is_whole_state() {
                         true => format!("{} all", capital(verb_of(act))),
                         false => format!("{} all that match", capital(verb_of(act))),
@@ -141,18 +118,36 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
                 }
             }
         }
-        (marked(ask, &found, &filter.state, table(ask, &found, &filter, many)))
+        @if is_asked { (marked(ask, &found, &filter.state, table(ask, &found, &filter, many))) }
         nav.pages {
-            @if !begin.is_first() { a href=(here.link("messages")) data-key="[" { "‹ first page" } }
-            @if let Some(next) = &next { a href=(next) data-key="]" { "next page ›" } }
+            @if query.has("from") { a href=(here.link("messages")) data-key="[" { "‹ first page" } }
+            @if let Some(next) = &next {
+                @if found.messages.is_empty() {
+                    // A script goes on by itself until there is something to see.
+                    a #go-on href=(next) data-key="]" { "Go on ›" }
+                } @else { a href=(next) data-key="]" { "next page ›" } }
+                @if many {
+                    @let (done, all) = found.progress;
+                    progress max=(all) value=(done) {} (done) " of " (all) " queues and states"
+                }
+            }
         }
     };
-    Ok(layout(
-        ask,
-        &format!("{} of {shown}", filter.state),
-        &steps,
-        content,
-    ))
+    Ok(layout(ask, &title, &steps, content))
+}
+
+/// Leads to the search for an id.
+pub fn search(ask: &Ask) -> Result<Answer, HttpError> {
+    let id = ask.query.get("find").unwrap_or_default().trim_ascii();
+    Ok(Answer::To(Query::default().with("id", id).link("messages")))
+}
+
+/// Returns the address of the errors of a target. Those of a pattern are those of all queues.
+fn errors(target: &Target) -> String {
+    match target {
+        Target::Matching(_) | Target::Several(_) => "errors".to_owned(),
+        target => of_target(target).link("errors"),
+    }
 }
 
 /// Puts a list into a form, with buttons for the messages that are marked in it.
@@ -188,95 +183,66 @@ fn marked(ask: &Ask, found: &Found, state: &str, list: Markup) -> Markup {
 /// Looks for the messages of one page. It ends early, with what there is, if that takes
 /// long: with conditions that hardly any message meets.
 fn look(
+    ask: &Ask,
     server: &mut Server,
-    queues: &[Vec<u8>],
-    many: bool,
+    target: &Target,
     filter: &Filter,
-    newest_first: bool,
-    begin: &Begin,
+    query: &Query,
 ) -> Result<Found, Failure> {
     let begun = Instant::now();
-    let mut at = begin.at;
-    let mut step = Step {
-        cursor: Some(begin.cursor.clone()).filter(|cursor| !cursor.is_empty()),
+    let mut found = Found::default();
+    if let (Some(id), Target::Matching(_)) = (search::whole_id(filter), target) {
+        let names = ask.site.queue_names();
+        let of_id = search::by_id(server, &names, id)?;
+        found.messages = of_id.messages;
+        found.progress = (of_id.asked, names.len());
+        found.now = crate::time_text::here();
+        return Ok(found);
+    }
+    let many = !matches!(target, Target::Queue(_));
+    let step = Step {
+        cursor: query.get("cursor").map(<[u8]>::to_vec),
         count: if filter.is_whole_state() { PAGE } else { STEP },
-        newest_first,
+        newest_first: !query.text("newest").is_empty(),
     };
-    let mut found = Found {
-        messages: Vec::new(),
-        next: None,
-        now: 0,
-    };
-    while let Some(queue) = queues.get(at) {
-        let asked = page_of(server, queue, filter, &step, &mut found.now);
+    let begin = Place::of(query.get("from").unwrap_or_default(), query.text("at"));
+    let places = ask.site.places(server, target, &filter.state)?;
+    let mut walk = Walk::from(places, &begin.unwrap_or_default(), step);
+    while let Some((place, step)) = walk.now() {
+        let asked = page_of(server, place, filter, step, &mut found.now);
         let (next, messages) = match asked {
             // One of several queues is gone by now, or the user may not read it.
             Err(Failure::Refused(_)) if many => (None, Vec::new()),
             asked => asked?,
         };
-        let messages = messages.into_iter().map(|message| (queue.clone(), message));
+        let messages = messages
+            .into_iter()
+            .map(|message| (place.queue.clone(), message));
         found.messages.extend(messages);
-        if next.is_none() {
-            at += 1;
-        }
-        step.cursor = next;
+        walk.go_on(next);
         if found.messages.len() >= PAGE || begun.elapsed() > PATIENCE {
             break;
         }
     }
-    if at < queues.len() {
-        found.next = Some(Begin {
-            at,
-            from: queues.get(at).cloned().unwrap_or_default(),
-            cursor: step.cursor.unwrap_or_default(),
-        });
-    }
+    let position =
+        |(place, step): (&Place, &Step)| (place.clone(), step.cursor.clone().unwrap_or_default());
+    found.next = walk.now().map(position);
+    found.progress = walk.progress();
     Ok(found)
 }
 
 /// Asks a queue for messages, and for the time of its clock, if that is not known yet.
 fn page_of(
     server: &mut Server,
-    queue: &[u8],
+    place: &Place,
     filter: &Filter,
     step: &Step,
     now: &mut u64,
 ) -> Result<(Option<Vec<u8>>, Vec<Record>), Failure> {
     if *now == 0 {
-        *now = Queue::of(queue, server.call(&verb("DQ.INFO", queue))?)?.now;
+        *now = Queue::of(&place.queue, server.call(&verb("DQ.INFO", &place.queue))?)?.now;
     }
-    find::messages(server, queue, filter, step)
-}
-
-fn form(target: &Target, filter: &Filter, query: &Query, newest: bool) -> Markup {
-    let (field, name) = match target {
-        Target::Queue(name) => ("queue", name),
-        Target::Family(name) => ("family", name),
-        Target::Several(_) => return html! {},
-    };
-    // A form can send only text. For a name that is not UTF-8 there is no form: its address
-    // must be written by hand.
-    let Ok(name) = std::str::from_utf8(name) else {
-        return html! {};
-    };
-    let open = !filter.is_whole_state();
-    html! {
-        details.filter open[open] {
-            summary data-key="/" { "Conditions" }
-            form.bar method="get" action="messages" {
-                input type="hidden" name=(field) value=(name);
-                input type="hidden" name="state" value=(filter.state);
-                @for (field, words, example) in CONDITIONS {
-                    label { (words)
-                        input name=(field) value=(query.text(field)) placeholder=(example);
-                    }
-                }
-                label.check { input type="checkbox" name="newest" value="1" checked[newest]; "newest first" }
-                button { "Find" }
-                p.note { "id, error and payload are patterns as of KEYS. Times are those that order the state, in UTC." }
-            }
-        }
-    }
+    find::messages(server, place, filter, step)
 }
 
 fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
@@ -287,7 +253,7 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
             .with("id", id)
             .link("message")
     };
-    let runs = state == "running";
+    let (runs, any) = (state == "running", state == ANY);
     let marks = !ask.site.read_only;
     let has = |field: &str| {
         found
@@ -301,14 +267,14 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
     html! {
         @if found.messages.is_empty() {
             p.none {
-                @if found.next.is_some() { "None among those looked at so far: see the next page." }
+                @if found.next.is_some() { "None among those looked at so far." }
                 @else { "There are no such messages." }
             }
         } @else {
             table {
                 thead { tr {
                     @if marks { th { input #all type="checkbox" aria-label="mark all"; } }
-                    th { "id" } @if many { th { "queue" } }
+                    th { "id" } @if many { th { "queue" } } @if any { th { "state" } }
                     @if types { th { "type" } } @if groups { th { "group" } }
                     @if runs { th { "consumer" } th { "since" } }
                     th.n { "attempt" } th { (when(state).0) }
@@ -324,6 +290,8 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
                             }
                             td.first { a href=(address(queue, id)) { (name(id)) } }
                             @if many { td.names data-label="queue" { (name(queue)) } }
+                            @let own = message.text("state");
+                            @if any { td data-label="state" { (badge(&own, if own == "dead" { "bad" } else { "" })) } }
                             @if types { td.word data-label="type" { (cut(&message.text("type"), 40)) } }
                             @if groups { td.word data-label="group" { (cut(&message.text("group"), 40)) } }
                             @if runs {
@@ -332,7 +300,8 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
                             }
                             td.n data-label="attempt" { (message.count("attempt")) }
                             td data-label=(when(state).0) {
-                                (time(message.number(when(state).1), found.now))
+                                @if any { (when(&own).0) " " }
+                                (time(message.number(when(&own).1), found.now))
                             }
                             @if remarks {
                                 td.grow data-label="error or note" {
@@ -373,6 +342,7 @@ fn when(state: &str) -> (&'static str, &'static str) {
         "finished" | "cancelled" => ("ended", "finished-at"),
         "dead" => ("died", "finished-at"),
         "held" => ("sent", "sent-at"),
+        ANY => ("time", ""),
         _ => ("due", "due-at"),
     }
 }

@@ -2,6 +2,7 @@
 //! answered.
 
 mod children;
+mod conditions;
 mod confirm;
 mod day;
 mod errors;
@@ -15,44 +16,111 @@ mod overview;
 mod parts;
 mod payload;
 mod queue;
-mod search;
+mod schedules;
 mod server;
 mod story;
 mod tables;
 mod types;
+mod workers;
 
 use super::action::FormKind;
 use super::answer::{Answer, Ask, HttpError};
 use super::api;
 pub use layout::{error, login, refusal};
 
+/// The way in which a page is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By its address. An action can lead back to it.
+    Seen,
+    /// By its address, but it is no page to go back to.
+    Read,
+    /// By its address, or with a form.
+    Asked,
+    /// With a form only.
+    Sent,
+}
+
+/// A page: its address, its word in the bar of all pages, how it is asked for, and what it shows.
+type Page = (
+    &'static str,
+    &'static str,
+    Way,
+    fn(&Ask) -> Result<Answer, HttpError>,
+);
+
+/// All pages. Those with a word are in the bar, in this order.
+const PAGES: [Page; 24] = [
+    ("", "Queues", Way::Seen, overview::all),
+    ("messages", "Find", Way::Seen, messages::show),
+    ("errors", "Errors", Way::Seen, errors::show),
+    ("workers", "Workers", Way::Seen, workers::show),
+    ("schedules", "Schedules", Way::Seen, schedules::show),
+    ("server", "Server", Way::Seen, server::show),
+    ("family", "", Way::Seen, overview::family),
+    ("queue", "", Way::Seen, queue::show),
+    ("message", "", Way::Seen, message::show),
+    ("types", "", Way::Seen, types::show),
+    ("tree", "", Way::Seen, children::tree),
+    // The address of the search in older links.
+    ("search", "", Way::Read, messages::search),
+    ("payload", "", Way::Read, message::payload),
+    ("job", "", Way::Read, job::show),
+    ("send", "", Way::Asked, |ask| {
+        forms::page(ask, FormKind::Send)
+    }),
+    ("reschedule", "", Way::Asked, |ask| {
+        forms::page(ask, FormKind::Reschedule)
+    }),
+    ("edit", "", Way::Asked, |ask| {
+        forms::page(ask, FormKind::Edit)
+    }),
+    ("signal", "", Way::Asked, |ask| {
+        forms::page(ask, FormKind::Signal)
+    }),
+    ("schedule", "", Way::Asked, |ask| {
+        forms::page(ask, FormKind::Schedule)
+    }),
+    ("settings", "", Way::Asked, |ask| {
+        forms::page(ask, FormKind::Settings)
+    }),
+    ("limit", "", Way::Asked, |ask| {
+        forms::page(ask, FormKind::Limit)
+    }),
+    // Messages that are marked in a list come with a form.
+    ("confirm", "", Way::Asked, confirm::show),
+    ("do", "", Way::Sent, confirm::act),
+    ("stop", "", Way::Sent, job::stop),
+];
+
+/// Returns the address of the page that the visitor came from, if the request names one to which an
+/// action can lead back.
+fn back(ask: &Ask) -> Option<String> {
+    let back = ask.query.text("back");
+    let path = match back.split('?').next().unwrap_or_default() {
+        "" => return None,
+        "./" => "",
+        path => path,
+    };
+    let mut seen = PAGES.iter().filter(|(.., way, _)| *way == Way::Seen);
+    seen.any(|(page, ..)| *page == path)
+        .then(|| back.to_owned())
+}
+
 /// Returns the answer to a request.
 pub fn route(ask: &Ask, path: &str, posted: bool) -> Result<Answer, HttpError> {
     if let (Some(what), false) = (path.strip_prefix("api/"), posted) {
         return api::route(ask, what);
     }
-    match (path, posted) {
-        ("", false) => overview::all(ask),
-        ("family", false) => overview::family(ask),
-        ("queue", false) => queue::show(ask),
-        ("messages", false) => messages::show(ask),
-        ("message", false) => message::show(ask),
-        ("payload", false) => message::payload(ask),
-        ("errors", false) => errors::show(ask),
-        ("search", false) => search::show(ask),
-        ("server", false) => server::show(ask),
-        ("types", false) => types::show(ask),
-        ("send", _) => forms::page(ask, FormKind::Send),
-        ("reschedule", _) => forms::page(ask, FormKind::Reschedule),
-        ("edit", _) => forms::page(ask, FormKind::Edit),
-        ("signal", _) => forms::page(ask, FormKind::Signal),
-        ("schedule", _) => forms::page(ask, FormKind::Schedule),
-        ("settings", _) => forms::page(ask, FormKind::Settings),
-        // Messages that are marked in a list come with a form.
-        ("confirm", _) => confirm::show(ask),
-        ("do", true) => confirm::act(ask),
-        ("job", false) => job::show(ask),
-        ("stop", true) => job::stop(ask),
-        _ => Err(HttpError::missing("There is no such page.")),
+    let is_so = |way: Way| match posted {
+        true => matches!(way, Way::Asked | Way::Sent),
+        false => way != Way::Sent,
+    };
+    let found = PAGES
+        .iter()
+        .find(|(page, _, way, _)| *page == path && is_so(*way));
+    match found {
+        Some((.., show)) => show(ask),
+        None => Err(HttpError::missing("There is no such page.")),
     }
 }

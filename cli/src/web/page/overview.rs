@@ -21,6 +21,9 @@ use crate::web::query::{link, Query};
 /// Number of queues on a page.
 const PAGE: usize = 50;
 
+/// Maximum number of troubles that are named for a queue or a family.
+const TROUBLES: usize = 3;
+
 /// The age from which an overdue message is highlighted.
 const LATE: Millis = 60_000;
 
@@ -47,7 +50,9 @@ fn totals(board: &Board) -> Markup {
         }
     }
     let overdue = sum.overdue().filter(|age| *age >= LATE).is_some();
-    let later = sum.count("delayed") + sum.count("retry") + sum.count("held");
+    let later = sum.count("delayed") + sum.count("retry");
+    let held = sum.count("held");
+    let stuck = sum.trouble.len() as u64;
     let dead = sum.count("dead");
     let blocked = sum.count("blocked");
     let of =
@@ -65,9 +70,11 @@ fn totals(board: &Board) -> Markup {
             (tile("queues", &board.len().to_string(), None, ""))
             (tile("ready", &compact(sum.count("ready")), of("ready", sum.count("ready")).as_deref(), ""))
             (tile("later", &compact(later), of(after, later).as_deref(), ""))
+            (tile("held", &compact(held), of("held", held).as_deref(), ""))
             (tile("blocked", &compact(blocked), of("blocked", blocked).as_deref(), if blocked > 0 { "warn" } else { "" }))
             (tile("running", &compact(running), of("running", running).as_deref(), ""))
             (tile("dead", &compact(dead), (dead > 0).then_some("errors"), if dead > 0 { "bad" } else { "" }))
+            @if stuck > 0 { (tile("in trouble", &compact(stuck), None, "bad")) }
             (tile("sent", &rate(rates, |rates| rates.sent), None, ""))
             (tile("acked", &rate(rates, |rates| rates.acked), None, ""))
             (tile("failed", &rate(rates, |rates| rates.nacked + rates.timeouts), None, ""))
@@ -158,9 +165,10 @@ pub fn tiles(entry: &Entry, target: &Query) -> Markup {
 }
 
 /// The columns of the list: their words, and the order that their heading asks for.
-const COLUMNS: [(&str, Option<Sort>); 9] = [
+const COLUMNS: [(&str, Option<Sort>); 10] = [
     ("ready", Some(Sort::Load)),
     ("later", None),
+    ("held", None),
     ("blocked", Some(Sort::Trouble)),
     ("running", Some(Sort::Load)),
     ("dead", Some(Sort::Dead)),
@@ -289,14 +297,15 @@ fn line(i: usize, row: &Row) -> Markup {
     let address = match row.target() {
         Target::Queue(name) => link("queue", "queue", &name),
         Target::Family(name) => link("family", "family", &name),
-        Target::Several(_) => "./".to_owned(),
+        Target::Several(_) | Target::Matching(_) => "./".to_owned(),
     };
-    let later = queue.count("delayed") + queue.count("retry") + queue.count("held");
+    let later = queue.count("delayed") + queue.count("retry");
     let dead = queue.count("dead");
     let is_late = queue.overdue().is_some_and(|age| age >= LATE);
     let figures = [
         compact(queue.count("ready")),
         compact(later),
+        compact(queue.count("held")),
         compact(queue.count("blocked")),
         compact(queue.count("running")),
         compact(dead),
@@ -315,6 +324,7 @@ fn line(i: usize, row: &Row) -> Markup {
                 @if queue.breakers_open > 0 {
                     " " (badge(&plural(queue.breakers_open, "open breaker"), "bad"))
                 }
+                @for one in queue.trouble.iter().take(TROUBLES) { " " (badge(&one.sentence(), "bad")) }
             }
             @for (j, (figure, (words, _))) in figures.iter().zip(COLUMNS).enumerate() {
                 @let bad = (words == "dead" && dead > 0) || (words == "oldest due" && is_late);

@@ -13,20 +13,21 @@ use super::tables::{batches, consumers, limits, schedules};
 use crate::failure::Failure;
 use crate::model::batch::{self, Batch};
 use crate::model::change::Target;
-use crate::model::consumer::{self, Consumer};
 use crate::model::group::{self, Groups, Wanted};
-use crate::model::holdings::{self, Holdings};
 use crate::model::limit::{self, Limit};
 use crate::model::queue::{Queue, STATES};
 use crate::model::record::{shown, Record};
-use crate::model::settings::shown_settings;
+use crate::model::settings::{self, Setting};
+use crate::model::trouble::{self, Trouble};
 use crate::model::watch::Entry;
+use crate::model::workers::{Worker, Workers};
 use crate::server::{verb, Server};
 use crate::text::{plural, printable};
 use crate::time_text::{span, Millis};
 use crate::web::action::FormKind;
 use crate::web::address::{of_target, queue};
 use crate::web::answer::{Answer, Ask, HttpError};
+use crate::web::query::Query;
 
 /// Maximum number of groups, batches and limits that are shown.
 const SHOWN: usize = 25;
@@ -70,12 +71,17 @@ struct QueuePage {
     batches: (Vec<Batch>, bool),
     limits: (Vec<Limit>, bool),
     schedules: Vec<Record>,
-    consumers: Vec<Consumer>,
-    holdings: Holdings,
+    consumers: (Vec<Worker>, bool),
+    trouble: Vec<Trouble>,
 }
 
 fn look(server: &mut Server, name: &[u8], wanted: Wanted) -> Result<QueuePage, Failure> {
     let info = Record::of(server.call(&verb("DQ.INFO", name))?)?;
+    let figures = Queue::of(name, Value::Map(info.fields().to_vec()))?;
+    let trouble = match trouble::may_have(&figures) {
+        true => trouble::look(server, &figures)?,
+        false => Vec::new(),
+    };
     let groups = match group::fetch(server, name, wanted, SHOWN) {
         Ok(groups) => Ok(groups),
         Err(failure @ Failure::Refused(_)) => Err(failure.to_string()),
@@ -93,10 +99,9 @@ fn look(server: &mut Server, name: &[u8], wanted: Wanted) -> Result<QueuePage, F
         Err(Failure::Refused(_)) => Vec::new(),
         schedules => Record::all(schedules?)?,
     };
-    let consumers = consumer::fetch(server, name)?;
-    let holdings = match info.count("running") {
-        0 => Holdings::default(),
-        _ => holdings::fetch(server, name)?,
+    let consumers = match info.count("running") + info.count("consumers") {
+        0 => Default::default(),
+        _ => Workers::of_queue(server, name)?,
     };
     Ok(QueuePage {
         info,
@@ -105,7 +110,7 @@ fn look(server: &mut Server, name: &[u8], wanted: Wanted) -> Result<QueuePage, F
         limits,
         schedules,
         consumers,
-        holdings,
+        trouble,
     })
 }
 
@@ -142,6 +147,9 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
                 p { (badge(&plural(figures.breakers_open, "open breaker"), "bad"))
                     " Some messages are not delivered: see the groups below." }
             }
+            @for one in figures.trouble.iter().chain(&page.trouble) {
+                p { (badge(&one.sentence(), "bad")) " " (remedy(one.code, &target)) }
+            }
         }
         section #figures data-live {
             (top)
@@ -170,13 +178,27 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         }
         (groups(ask, &page.groups, &target, wanted, &figures))
         (batches(&page.batches, &target))
-        (limits(&page.limits, now))
-        (schedules(ask, &page.schedules, &target, now))
-        (consumers(&page.consumers, &page.holdings, &target, now))
+        (limits(ask, &page.limits, &target, now))
+        (schedules(ask, &key, &page.schedules, now))
+        (consumers(&page.consumers))
         (day::charts(ask, Some(&key)))
         (settings(&page.info, &forms::address(FormKind::Settings, &key), ask.site.read_only))
     };
     Ok(layout(ask, &printable(&key), &trail(&key), content))
+}
+
+/// Returns what can be done about trouble.
+fn remedy(code: &str, target: &Query) -> Markup {
+    let held = target.clone().with("state", b"held").link("messages");
+    html! {
+        @match code {
+            "dead-child" | "dead-batch" => { "They go on when what is dead is redriven, cancelled or removed: " a href=(held) { "those that are held" } "." },
+            "parked" => { "They go on with a signal: " a href=(held) { "those that are held" } "." },
+            "never" => "It goes on when the limit is changed, or the message is cancelled.",
+            "detached" => "What was cut off when it was restored goes on when its setting names it again.",
+            _ => "",
+        }
+    }
 }
 
 fn ms(at: Option<Millis>) -> String {
@@ -184,22 +206,28 @@ fn ms(at: Option<Millis>) -> String {
 }
 
 fn settings(info: &Record, form: &str, read_only: bool) -> Markup {
-    let shown_first = shown_settings(info);
+    let known: Vec<(Setting, String)> = settings::all()
+        .filter_map(|setting| Some((setting, setting.value(info)?)))
+        .collect();
     let is_other = |name: &str| {
         !COUNTERS.contains(&name)
             && !STATES.contains(&name)
             && !NO_SETTINGS.contains(&name)
             && name != "batches"
-            && !shown_first.iter().any(|(known, _)| known == name)
+            && !known.iter().any(|(setting, _)| setting.name == name)
     };
     html! {
         div.columns {
             section #settings data-live {
                 h2 { "Settings " @if !read_only { a.note href=(form) { "change" } } }
                 dl {
-                    @for (key, value) in &shown_first {
-                        dt { (key) }
-                        dd { @if value.is_empty() { span.none { "-" } } @else { (value) } }
+                    @for (setting, value) in &known {
+                        dt title=(setting.help) { (setting.name) }
+                        dd {
+                            @if value.is_empty() { span.none { "-" } }
+                            @else if setting.is_usual(value) { (value) }
+                            @else { b { (value) } @if !setting.usual.is_empty() { span.note { " usually " (setting.usual) } } }
+                        }
                     }
                     @for (key, value) in info.fields() {
                         @let key = shown(key);

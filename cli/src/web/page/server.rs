@@ -27,8 +27,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
             }
         }
     };
-    let steps: Trail = vec![("server".to_owned(), "server".to_owned())];
-    Ok(layout(ask, "server", &steps, content))
+    Ok(layout(ask, "server", &Trail::new(), content))
 }
 
 fn one(instance: &Instance, place: &str) -> Markup {

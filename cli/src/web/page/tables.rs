@@ -3,22 +3,16 @@
 use maud::{html, Markup};
 
 use super::parts::{action, badge, direct, name, time, to_form};
+use super::workers;
 use crate::model::batch::Batch;
-use crate::model::consumer::Consumer;
-use crate::model::holdings::Holdings;
 use crate::model::limit::Limit;
 use crate::model::record::Record;
 use crate::model::schedule;
+use crate::model::workers::Worker;
 use crate::text::printable;
-use crate::time_text::Millis;
+use crate::time_text::{here, Millis};
 use crate::web::answer::Ask;
-use crate::web::query::Query;
-
-/// Maximum number of consumers that are shown.
-const CONSUMERS: usize = 200;
-
-/// Maximum number of messages that are shown for a consumer.
-const HELD: usize = 3;
+use crate::web::query::{link, Query};
 
 /// Returns the open batches.
 pub fn batches(batches: &(Vec<Batch>, bool), target: &Query) -> Markup {
@@ -59,13 +53,13 @@ pub fn batches(batches: &(Vec<Batch>, bool), target: &Query) -> Markup {
     }
 }
 
-/// Returns the limits with names, and how much of each is used.
-pub fn limits(limits: &(Vec<Limit>, bool), now: Millis) -> Markup {
+/// Returns the limits with names, how much of each is used, and where to make one.
+pub fn limits(ask: &Ask, limits: &(Vec<Limit>, bool), target: &Query, now: Millis) -> Markup {
     let (found, more) = limits;
     html! {
         div #limits data-live {
+            h2 { "Limits" }
             @if !found.is_empty() {
-                h2 { "Limits" }
                 table {
                     thead { tr {
                         th { "limit" } th { "rule" } th { "running" } th { "begun" } th.n { "groups that wait" } th { "next free" }
@@ -73,7 +67,11 @@ pub fn limits(limits: &(Vec<Limit>, bool), now: Millis) -> Markup {
                     tbody {
                         @for one in found {
                             tr {
-                                td.first { (name(&one.name)) }
+                                td.first {
+                                    @if one.rule.as_ref() == Some(&one.name) && !ask.site.read_only {
+                                        a href=(target.clone().with("limit", &one.name).link("limit")) { (name(&one.name)) }
+                                    } @else { (name(&one.name)) }
+                                }
                                 td data-label="rule" { (one.rule.as_deref().map(printable).unwrap_or_default()) }
                                 td data-label="running" { (one.running_words()) }
                                 td data-label="begun" { (one.rate_words()) }
@@ -93,89 +91,86 @@ pub fn limits(limits: &(Vec<Limit>, bool), now: Millis) -> Markup {
                 }
                 @if *more { p.note { "There are more." } }
             }
+            p.actions { (to_form(ask, "New limit", "", "limit", target)) }
         }
     }
 }
 
-/// Returns the schedules, and where to make one.
-pub fn schedules(ask: &Ask, found: &[Record], target: &Query, now: Millis) -> Markup {
-    let act = |word: &str, schedule: &[u8]| {
-        let query = target.clone().with("act", word.as_bytes());
-        query.with("schedule", schedule)
-    };
+/// Returns the schedules of a queue, and where to make one.
+pub fn schedules(ask: &Ask, queue: &[u8], found: &[Record], now: Millis) -> Markup {
+    let found: Vec<_> = found
+        .iter()
+        .map(|one| (queue.to_vec(), one.clone()))
+        .collect();
     html! {
         div #schedules data-live {
             h2 { "Schedules" }
-            @if !found.is_empty() {
-                table {
-                    thead { tr {
-                        th { "schedule" } th { "rule" } th { "next" } th { "last" } th.n { "fired" } th.n { "skipped" } th {}
-                    } }
-                    tbody {
-                        @for one in found {
-                            @let bytes = one.bytes("name").unwrap_or_default();
-                            tr {
-                                td.first { (name(bytes))
-                                    @if one.flag("paused") { " " (badge("paused", "warn")) }
-                                }
-                                td data-label="rule" { code { (schedule::rule(one)) } }
-                                td data-label="next" { (time(one.number("next-at"), now)) }
-                                td data-label="last" { (time(one.number("last-at"), now)) }
-                                td.n data-label="fired" { (one.count("fired")) }
-                                td.n data-label="skipped" { (one.count("skipped")) }
-                                td.acts {
-                                    (action(ask, "Run now", "", &act("fire", bytes))) " "
-                                    @if one.flag("paused") { (direct(ask, "Resume", "", &act("resume-schedule", bytes))) }
-                                    @else { (direct(ask, "Pause", "", &act("pause-schedule", bytes))) }
-                                    " "
-                                    (action(ask, "Remove", "", &act("unschedule", bytes)))
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-            p.actions { (to_form(ask, "New schedule", "", "schedule", target)) }
+            @if !found.is_empty() { (schedule_table(ask, &found, Some(now))) }
+            p.actions { (to_form(ask, "New schedule", "", "schedule", &Query::default().with("queue", queue))) }
         }
     }
 }
 
-/// Returns the consumers, and the messages that each of them holds.
-pub fn consumers(found: &[Consumer], holdings: &Holdings, target: &Query, now: Millis) -> Markup {
-    let message = |id: &[u8]| target.clone().with("id", id).link("message");
+/// Returns the table of schedules: of one queue, whose time is `now`, or of many.
+pub fn schedule_table(ask: &Ask, found: &[(Vec<u8>, Record)], now: Option<Millis>) -> Markup {
+    let many = now.is_none();
+    html! {
+        table {
+            thead { tr {
+                th { "schedule" } @if many { th { "queue" } } th { "rule" } th { "next" } th { "last" }
+                th.n { "fired" } th.n { "skipped" } th {}
+            } }
+            tbody { @for (queue, one) in found { (schedule_line(ask, queue, one, now)) } }
+        }
+    }
+}
+
+fn schedule_line(ask: &Ask, queue: &[u8], one: &Record, now: Option<Millis>) -> Markup {
+    let many = now.is_none();
+    let bytes = one.bytes("name").unwrap_or_default();
+    let act = |word: &str| {
+        let query = Query::default().with("queue", queue);
+        query.with("act", word.as_bytes()).with("schedule", bytes)
+    };
+    // The times of a queue are those of its own clock.
+    let known = || {
+        ask.site
+            .live()
+            .board
+            .get(queue)
+            .map(|entry| entry.queue.now)
+    };
+    let now = now.or_else(known).unwrap_or_else(here);
+    html! {
+        tr data-row[many] {
+            td.first { (name(bytes))
+                @if one.flag("paused") { " " (badge("paused", "warn")) }
+            }
+            @if many { td.names data-label="queue" { a href=(link("queue", "queue", queue)) { (name(queue)) } } }
+            td data-label="rule" { code { (schedule::rule(one)) } }
+            td data-label="next" { (time(one.number("next-at"), now)) }
+            td data-label="last" { (time(one.number("last-at"), now)) }
+            td.n data-label="fired" { (one.count("fired")) }
+            td.n data-label="skipped" { (one.count("skipped")) }
+            td.acts {
+                (action(ask, "Run now", "", &act("fire"))) " "
+                @if one.flag("paused") { (direct(ask, "Resume", "", &act("resume-schedule"))) }
+                @else { (direct(ask, "Pause", "", &act("pause-schedule"))) }
+                " "
+                (action(ask, "Remove", "", &act("unschedule")))
+            }
+        }
+    }
+}
+
+/// Returns the consumers of a queue, and the messages that each of them holds.
+pub fn consumers((found, more): &(Vec<Worker>, bool)) -> Markup {
     html! {
         div #consumers data-live {
             @if !found.is_empty() {
                 h2 { "Consumers" }
-                table {
-                    thead { tr {
-                        th { "consumer" } th.n { "running" } th.n { "delivered" } th.n { "acked" }
-                        th.n { "nacked" } th { "seen" } th { "what it holds, and since when" }
-                    } }
-                    tbody {
-                        @for one in found.iter().take(CONSUMERS) {
-                            @let held = holdings.of(&one.name);
-                            tr {
-                                td.first { (one.name) }
-                                td.n data-label="running" { (one.running) }
-                                td.n data-label="delivered" { (one.delivered) }
-                                td.n data-label="acked" { (one.acked) }
-                                td.n data-label="nacked" { (one.nacked) }
-                                // The rows were asked for a moment later than the clock.
-                                td data-label="seen" { (time(one.last_seen.map(|at| at.min(now)), now)) }
-                                td.grow data-label="holds" {
-                                    @for (id, since) in held.iter().take(HELD) {
-                                        div { a href=(message(id)) { (name(id)) } " " span.note { (time(since.map(|at| at.min(now)), now)) } }
-                                    }
-                                    @if one.running as usize > held.len().min(HELD) && !held.is_empty() {
-                                        a.note href=(target.clone().with("state", b"running").link("messages")) { "all that run" }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-                @if holdings.more { p.note { "Not all running messages were looked at." } }
+                (workers::table(&found.iter().collect::<Vec<_>>(), false))
+                @if *more { p.note { "Not all running messages were looked at." } }
             }
         }
     }
