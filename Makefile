@@ -173,6 +173,9 @@ nightly: ## what takes too long for a change, in one run with one table: Address
 rust-version: ## everything compiles with the oldest Rust that the manifests name
 	@scripts/rust-version.sh --build
 
+hostile: ## 2,000,000 dumps, 1,000,000 commands and 200,000 log entries with wrong bytes on a server: half an hour; HOSTILE_FLAGS
+	@BUILD=--checked scripts/python.sh tests.hostile.long $(HOSTILE_FLAGS)
+
 fuzz: ## hostile bytes for the parts that read them, a minute each (FUZZ_SECONDS); needs nightly Rust
 	@scripts/fuzz.sh
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the module and a server with AddressSanitizer, debug assertions and overflow checks, and runs server tests with
-# them. Any report of the sanitizer fails the run, even if all tests pass.
+# Builds the module and a server with AddressSanitizer, debug assertions and overflow checks, and runs server tests and
+# hostile input with them. Any report of the sanitizer fails the run, even if all tests pass.
 #
 #   scripts/asan.sh [PYTEST OPTION...]      default: all server tests except those that measure time or memory
 
@@ -28,6 +28,7 @@ if [ $# -eq 0 ]; then
     # The excluded tests count bytes, which the sanitizer changes, or test other programs than the server.
     set -- tests --ignore tests/tools/test_dist.py --ignore-glob 'tests/tools/test_cli*.py' \
         --ignore-glob 'tests/tools/test_example*.py' --ignore tests/commands/test_memory_usage.py
+    long=yes
 fi
 failed=0
 # - Reports go to files, because the tests discard the server's output. Leaks are found only in servers that end by
@@ -35,9 +36,10 @@ failed=0
 # - The library that injects faults of clock and power is loaded before the sanitizer's.
 # - The server must refuse a payload that claims a huge size. So an allocation that is too large returns null instead of
 #   ending the server.
-ASAN_OPTIONS=log_path=$reports/asan:detect_leaks=1:abort_on_error=1:verify_asan_link_order=0:allocator_may_return_null=1 \
-    DQ_MODULE=$TARGET/asan/$host/release/libdq.so REDIS_SERVER=$server \
-    "$VENV/bin/python" -m pytest -q "$@" || failed=1
+export ASAN_OPTIONS=log_path=$reports/asan:detect_leaks=1:abort_on_error=1:verify_asan_link_order=0:allocator_may_return_null=1
+export DQ_MODULE=$TARGET/asan/$host/release/libdq.so REDIS_SERVER=$server
+"$VENV/bin/python" -m pytest -q "$@" || failed=1
+[ -z "${long:-}" ] || "$VENV/bin/python" -m tests.hostile.long --dumps 200000 --commands 200000 --entries 50000 || failed=1
 for report in "$reports"/*; do
     [ -e "$report" ] || break
     if grep -q 'ERROR: ' "$report"; then

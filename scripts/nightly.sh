@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 . scripts/lib/common.sh
 
 # Those without which a night shows nothing come first.
-PARTS=(test-asan miri test-engines explore torture soak-digests test-protocol fuzz simulate load rust-version audit build-pgo)
+PARTS=(test-asan miri test-engines explore torture soak-digests hostile test-protocol fuzz simulate load rust-version audit build-pgo)
 
 [ $# -gt 0 ] || set -- "${PARTS[@]}"
 logs=$TARGET/nightly

@@ -44,9 +44,9 @@ def unpacked(dump: bytes):
     raise AssertionError("a dump without an end")
 
 
-def packed(head: bytes, blocks: list, tail: bytes) -> bytes:
+def packed(head: bytes, blocks: list, tail: bytes, seal=sealed) -> bytes:
     strings = b"".join(STRING + b"\x80" + len(block).to_bytes(4, "big") + block for block in [*blocks, b""])
-    return sealed(head + strings + END + tail)
+    return seal(head + strings + END + tail)
 
 
 def number(data: bytes, at: int = 0):
