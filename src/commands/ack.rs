@@ -7,6 +7,7 @@ use crate::server::commit::{self, Form, Missing};
 use crate::server::effects::{self, Applying};
 use crate::server::{replay, replies, texts};
 use dq_queue::args::{self, Words};
+use dq_queue::effect::Apply;
 use dq_queue::{Done, Op};
 
 pub(super) const SPEC: CommandSpec = CommandSpec {
@@ -34,29 +35,41 @@ fn keys(words: &[&[u8]]) -> Positions {
 fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let words = args.after_key();
     let request = args::ack::ack(Words::new(&words))?;
-    let (op, key) = (request.op, args.key()?);
+    let (op, key) = (&request.op, args.key()?);
     if ctx.is_replay() {
-        return replay::command(ctx, key, &op);
+        return replay::command(ctx, key, op);
     }
-    if let Op::Ack { result, .. } | Op::AckCost { result, .. } = &op {
+    if let Op::Ack { result, .. } | Op::AckCost { result, .. } = op {
         texts::check_results(result.as_deref())?;
     }
-    if let Some(apply) = request.apply {
-        let receipt = match &op {
-            Op::Ack { receipts, .. } | Op::AckCost { receipts, .. } => receipts.first().copied(),
-            _ => None,
-        };
-        let receipt = receipt.unwrap_or_default();
-        let applying = Applying::new(key, receipt, &apply, |at| args.name(at + 2));
-        let applied = applying.run(ctx, |ctx| acknowledge(ctx, key, &op))?;
-        match applied {
-            Some((outcomes, ())) => effects::write(ctx.reply(), &outcomes),
-            None => ctx.reply().null_array(),
-        }
-        return Ok(());
+    if let Some(apply) = &request.apply {
+        return apply_too(ctx, args, key, op, apply);
     }
     let form = Form::Verbatim;
-    commit::run_in_form(ctx, key, &op, Missing::Nothing, form, replies::count)
+    commit::run_in_form(ctx, key, op, Missing::Nothing, form, replies::count)
+}
+
+/// Acknowledges one message with effects.
+#[inline(never)]
+fn apply_too(
+    ctx: &mut Context,
+    args: Args<'_>,
+    key: Name<'_>,
+    op: &Op<'_>,
+    apply: &Apply<'_>,
+) -> CommandResult {
+    let receipt = match op {
+        Op::Ack { receipts, .. } | Op::AckCost { receipts, .. } => receipts.first().copied(),
+        _ => None,
+    };
+    let applying = Applying::new(key, receipt.unwrap_or_default(), apply, |at| {
+        args.name(at + 2)
+    });
+    match applying.run(ctx, |ctx| acknowledge(ctx, key, op))? {
+        Some((outcomes, ())) => effects::write(ctx.reply(), &outcomes),
+        None => ctx.reply().null_array(),
+    }
+    Ok(())
 }
 
 /// Acknowledges one message, and replies nothing. Returns `None` if its receipt is stale.

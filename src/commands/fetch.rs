@@ -83,25 +83,27 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     check_bind(ctx, &request)?;
     texts::check_results(request.fetch.results.iter().map(|text| &**text))?;
     let mut delivery = DeliveryReply::to(ctx, false, &request);
-    if let Some(apply) = request.apply.take() {
-        // All that the call does is one command of the log.
-        let collects = ctx.begin_to_collect();
-        let done = apply_acks(ctx, key, &mut request, &apply, args).and_then(|applied| {
-            delivery = delivery.with_applied(applied);
-            fetch(ctx, key, request, Form::Entry, delivery)
-        });
-        if collects {
-            ctx.replicate_collected();
-        }
-        return done;
-    }
     // A command with BLOCK or BIND cannot be repeated verbatim: a replay can neither block a client
-    // nor bind a lease to its connection.
-    let form = match request.block.is_some() || request.bind.is_some() {
-        true => Form::Entry,
-        false => Form::Verbatim,
+    // nor bind a lease to its connection. All that a call with APPLY does is one command of the log.
+    let is_plain = request.block.is_none() && request.bind.is_none() && request.apply.is_none();
+    let form = match is_plain {
+        true => Form::Verbatim,
+        false => Form::Entry,
     };
-    fetch(ctx, key, request, form, delivery)
+    let collects = request.apply.is_some() && ctx.begin_to_collect();
+    let applied = match request.apply.take() {
+        Some(apply) => apply_acks(ctx, key, &mut request, &apply, args)
+            .map(|applied| delivery.add_applied(applied)),
+        None => Ok(()),
+    };
+    let done = match applied {
+        Ok(()) => fetch(ctx, key, request, form, delivery),
+        Err(failure) => Err(failure),
+    };
+    if collects {
+        ctx.replicate_collected();
+    }
+    done
 }
 
 /// Acknowledges the one message that the request names, and applies what goes with it. Returns
@@ -109,6 +111,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
 /// and does nothing.
 ///
 /// Errors: those of [`Applying::run`]. Then nothing was done.
+#[cold]
 fn apply_acks(
     ctx: &mut Context,
     key: Name<'_>,

@@ -43,10 +43,9 @@ impl DeliveryReply {
         }
     }
 
-    /// The same, with what the call has applied; `None` if its receipt was stale.
-    pub fn with_applied(mut self, applied: Option<Outcomes>) -> DeliveryReply {
+    /// Adds what the call has applied; `None` if its receipt was stale.
+    pub fn add_applied(&mut self, applied: Option<Outcomes>) {
         self.applied = Some(applied.map(Rc::new));
-        self
     }
 
     /// Writes what stands before the deliveries.

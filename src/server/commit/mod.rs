@@ -82,50 +82,80 @@ pub fn change_up_to_date<R>(
     apply: impl FnOnce(&mut Slot<'_>, Option<Begun>) -> R,
 ) -> Result<R, Refused> {
     let may = moving_slots::check(ctx, key, op)?;
-    let mut settled = Vec::new();
-    let (mut steps, mut collects) = (0, false);
-    // How many steps there were when the queue owed something. If it does again without any more,
-    // it cannot be settled, and refuses the operation.
-    let mut owes = None;
-    let mut apply = Some(apply);
+    let mut settling: Option<Box<Settling<'_>>> = None;
     loop {
-        let (result, mut aftermath) = change_silently(ctx, key, |slot| {
-            let moment = server(slot);
-            let begun = slot.split().1.map(|queue| match may {
-                May::All => begin(queue, moment, steps),
-                May::OnlyOperate => begin_without_events(queue, moment),
-            });
-            match slot.split() {
-                (ctx, Some(queue)) if queue.owes() && owes != Some(steps) => {
-                    owes = Some(steps);
-                    collects |= ctx.begin_to_collect();
-                    steps += begun.map_or(0, |begun| begun.before.steps);
-                    // A Tick is never refused. It takes what is owed, also where no event was due:
-                    // a queue can come with it.
-                    if let Some(begun) = begun {
-                        let _ = slot.apply(begun, &Op::Tick, |_, _, _| ());
-                    }
-                    None
-                }
-                (_, queue) => {
-                    if let Some(queue) = queue.filter(|queue| queue.owes()) {
-                        queue.note_stuck("what follows from the end of a message");
-                    }
-                    apply.take().map(|apply| apply(slot, begun))
-                }
+        let mut slot = Slot::open(ctx, key)?;
+        let spent = settling.as_ref().map_or(0, |settling| settling.steps);
+        let begun = slot.begin(may, &server, spent);
+        if slot.owes() {
+            let settling = settling.get_or_insert_default();
+            if settling.settle(&mut slot, begun) {
+                let aftermath = slot.close(key);
+                settling.add(ctx, aftermath);
+                continue;
             }
-        })?;
-        aftermath.tell(ctx);
-        let Some(result) = result else {
-            settled.push(aftermath);
-            continue;
-        };
-        if collects {
-            ctx.replicate_collected();
         }
-        settled.into_iter().for_each(|earlier| earlier.publish(ctx));
+        let result = apply(&mut slot, begun);
+        let mut aftermath = slot.close(key);
+        aftermath.tell(ctx);
+        if let Some(settling) = settling {
+            settling.publish(ctx);
+        }
         aftermath.publish(ctx);
         return Ok(result);
+    }
+}
+
+/// The settling of a queue that owes something when a change begins. Most queues owe nothing.
+#[derive(Default)]
+struct Settling<'c> {
+    /// The steps that due events have taken.
+    steps: u64,
+    /// How many these were when the queue owed something. If it does again without any more, it
+    /// cannot be settled, and refuses the operation.
+    owes: Option<u64>,
+    /// Whether the collecting of log entries began for it.
+    collects: bool,
+    /// The changes in which it was settled.
+    settled: Vec<Aftermath<'c>>,
+}
+
+impl<'c> Settling<'c> {
+    /// Commits the beginning of a change of a queue that owes something. Returns whether the change
+    /// must begin anew.
+    #[cold]
+    fn settle(&mut self, slot: &mut Slot<'_>, begun: Option<Begun>) -> bool {
+        let (ctx, Some(queue)) = slot.split() else {
+            return false;
+        };
+        if self.owes == Some(self.steps) {
+            queue.note_stuck("what follows from the end of a message");
+            return false;
+        }
+        self.owes = Some(self.steps);
+        self.collects |= ctx.begin_to_collect();
+        self.steps += begun.map_or(0, |begun| begun.before.steps);
+        // A Tick is never refused. It takes what is owed, also where no event was due: a queue can
+        // come with it.
+        if let Some(begun) = begun {
+            let _ = slot.apply(begun, &Op::Tick, |_, _, _| ());
+        }
+        true
+    }
+
+    #[cold]
+    fn add(&mut self, ctx: &mut Context, mut aftermath: Aftermath<'c>) {
+        aftermath.tell(ctx);
+        self.settled.push(aftermath);
+    }
+
+    /// Ends the collecting, and publishes what was settled.
+    #[cold]
+    fn publish(self: Box<Self>, ctx: &mut Context) {
+        if self.collects {
+            ctx.replicate_collected();
+        }
+        self.settled.into_iter().for_each(|one| one.publish(ctx));
     }
 }
 
@@ -146,21 +176,56 @@ pub fn change_silently<'c, R>(
     key: Name<'c>,
     apply: impl FnOnce(&mut Slot<'_>) -> R,
 ) -> Result<(R, Aftermath<'c>), WrongType> {
-    let mut slot = Slot {
-        opened: ctx.open_write(key)?,
-        key,
-        happened: Happened::default(),
-        rest: None,
-    };
-    if let (ctx, Some(queue)) = slot.opened.split() {
-        if queue.notes.cut.is_some() {
-            replicate_cut(ctx, key, queue);
-        }
-    }
+    let mut slot = Slot::open(ctx, key)?;
     let result = apply(&mut slot);
-    let aftermath = Aftermath::of(key, slot.happened, slot.rest.take());
-    // The key is closed at the end of this block.
-    Ok((result, aftermath))
+    Ok((result, slot.close(key)))
+}
+
+impl<'c> Slot<'c> {
+    /// Opens a key for a change. Error: it holds another type.
+    #[inline(always)]
+    fn open(ctx: &'c mut Context, key: Name<'c>) -> Result<Slot<'c>, WrongType> {
+        let mut slot = Slot {
+            opened: ctx.open_write(key)?,
+            key,
+            happened: Happened::default(),
+            rest: None,
+        };
+        if let (ctx, Some(queue)) = slot.opened.split() {
+            if queue.notes.cut.is_some() {
+                replicate_cut(ctx, key, queue);
+            }
+        }
+        Ok(slot)
+    }
+
+    /// Closes the key, which is `key`.
+    #[inline(always)]
+    fn close<'k>(self, key: Name<'k>) -> Aftermath<'k> {
+        Aftermath::of(key, self.happened, self.rest)
+    }
+
+    /// Begins a change of the queue; `None` if the key holds none.
+    #[inline(always)]
+    fn begin(
+        &mut self,
+        may: May,
+        server: impl Fn(&mut Slot<'_>) -> Moment,
+        spent: u64,
+    ) -> Option<Begun> {
+        let moment = server(self);
+        let queue = self.opened.split().1?;
+        Some(match may {
+            May::All => begin(queue, moment, spent),
+            May::OnlyOperate => begin_without_events(queue, moment),
+        })
+    }
+
+    /// Whether the queue owes something to other keys.
+    #[inline(always)]
+    fn owes(&mut self) -> bool {
+        self.opened.split().1.is_some_and(|queue| queue.owes())
+    }
 }
 
 impl Slot<'_> {

@@ -9,25 +9,26 @@ use crate::MAX_EXACT;
 
 /// The options APPLY and IF of a call, as far as they were read.
 #[derive(Debug, Default)]
-pub struct ApplyOptions<'a> {
-    effects: Vec<Effect<'a>>,
-    conditions: Vec<Condition<'a>>,
-}
+pub struct ApplyOptions<'a>(Option<Box<Apply<'a>>>);
 
 impl<'a> ApplyOptions<'a> {
     /// Reads what follows APPLY or IF (`what`).
     pub fn read(&mut self, what: &str, words: &mut Words<'a>) -> Parsed<()> {
+        let Apply {
+            effects,
+            conditions,
+        } = &mut **self.0.get_or_insert_default();
         match what {
             "APPLY" => {
-                unless_twice(self.effects.is_empty(), what)?;
+                unless_twice(effects.is_empty(), what)?;
                 for _ in 0..words.number(what, 1..=MOST_EFFECTS as u64)? {
-                    self.effects.push(effect(words)?);
+                    effects.push(effect(words)?);
                 }
             }
             _ => {
-                unless_twice(self.conditions.is_empty(), what)?;
+                unless_twice(conditions.is_empty(), what)?;
                 for _ in 0..words.number(what, 1..=MOST_CONDITIONS as u64)? {
-                    self.conditions.push(condition(words)?);
+                    conditions.push(condition(words)?);
                 }
             }
         }
@@ -37,32 +38,33 @@ impl<'a> ApplyOptions<'a> {
     /// The words that were read; `None` if neither option was given.
     ///
     /// Errors: IF without APPLY, `receipts` is not 1, or two effects that change the same.
+    #[inline]
     pub fn finish(self, receipts: usize) -> Parsed<Option<Box<Apply<'a>>>> {
-        let ApplyOptions {
-            effects,
-            conditions,
-        } = self;
-        match (effects.is_empty(), conditions.is_empty()) {
-            (true, true) => return Ok(None),
-            (true, false) => return Err("ERR IF needs APPLY".into()),
-            (false, _) if receipts != 1 => {
-                return Err(format!("ERR APPLY needs exactly one receipt, not {receipts}").into())
-            }
-            (false, _) => {}
+        if let Some(apply) = &self.0 {
+            check(apply, receipts)?;
         }
-        for (later, effect) in effects.iter().enumerate() {
-            let earlier = effects.iter().take(later);
-            let clash = |other: &Effect<'_>| other.key == effect.key && !other.goes_with(effect);
-            if let Some(earlier) = earlier.into_iter().position(clash) {
-                let (one, other) = (earlier + 1, later + 1);
-                return Err(format!("ERR APPLY {one} and {other} name the same key").into());
-            }
-        }
-        Ok(Some(Box::new(Apply {
-            effects,
-            conditions,
-        })))
+        Ok(self.0)
     }
+}
+
+#[cold]
+fn check(apply: &Apply<'_>, receipts: usize) -> Parsed<()> {
+    let effects = &apply.effects;
+    if effects.is_empty() {
+        return Err("ERR IF needs APPLY".into());
+    }
+    if receipts != 1 {
+        return Err(format!("ERR APPLY needs exactly one receipt, not {receipts}").into());
+    }
+    for (later, effect) in effects.iter().enumerate() {
+        let earlier = effects.iter().take(later);
+        let clash = |other: &Effect<'_>| other.key == effect.key && !other.goes_with(effect);
+        if let Some(earlier) = earlier.into_iter().position(clash) {
+            let (one, other) = (earlier + 1, later + 1);
+            return Err(format!("ERR APPLY {one} and {other} name the same key").into());
+        }
+    }
+    Ok(())
 }
 
 /// Reads one effect: the plain command with its words.

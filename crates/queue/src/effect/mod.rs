@@ -240,7 +240,7 @@ pub enum Is<'a> {
 }
 
 /// The effects and conditions of an acknowledgement.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Apply<'a> {
     /// The effects in the order in which they are done; 1 to [`MOST_EFFECTS`].
     pub effects: Vec<Effect<'a>>,
