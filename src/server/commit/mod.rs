@@ -151,7 +151,7 @@ impl<'c> Settling<'c> {
 
     /// Ends the collecting, and publishes what was settled.
     #[cold]
-    fn publish(self: Box<Self>, ctx: &mut Context) {
+    fn publish(self, ctx: &mut Context) {
         if self.collects {
             ctx.replicate_collected();
         }
