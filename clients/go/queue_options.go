@@ -31,7 +31,8 @@ func MaxRunning(n int) QueueOption { return option{"MAXRUNNING", count(n)} }
 // GroupConcurrency is how many messages of one group may be leased at once.
 func GroupConcurrency(n int) QueueOption { return option{"GROUPCONCURRENCY", count(n)} }
 
-// OnRetry is whether a group waits behind a failed message of it: "BLOCK" (the default) or "SKIP".
+// OnRetry is whether a group waits behind a failed message of it: "BLOCK" (the default), "SKIP", or "ALONE",
+// which is BLOCK with a lease of its own for each message of a batch.
 func OnRetry(what string) QueueOption { return option{"ONRETRY", what} }
 
 // OnDead is whether a group goes on when a message of it dies: "CONTINUE" (the default) or "BLOCK". As an option of a

@@ -60,7 +60,11 @@ const fn number(name: &'static str, token: &'static str) -> Arg {
 
 const ON_RETRY: Arg = Arg::one_of(
     "onretry",
-    &[Arg::word("block", "BLOCK"), Arg::word("skip", "SKIP")],
+    &[
+        Arg::word("block", "BLOCK"),
+        Arg::word("skip", "SKIP"),
+        Arg::word("alone", "ALONE"),
+    ],
 )
 .after("ONRETRY")
 .optional();

@@ -6,7 +6,7 @@ use crate::redis::{Args, CommandResult, Context, Reply};
 use crate::server::waiting::wait_list;
 use crate::server::{clock, errors, moving_slots};
 use dq_queue::message::state::State;
-use dq_queue::settings::{Backoff, Breaker, OnDead, OnRetry, Rate};
+use dq_queue::settings::{Backoff, Breaker, OnDead, Rate};
 use dq_queue::{Millis, Moment, Queue};
 
 pub(super) const SPEC: CommandSpec = CommandSpec {
@@ -110,11 +110,7 @@ fn options(reply: Reply<'_>, queue: &Queue) {
     let rate = rate.map(|Rate { count, per }| format!("{count} PER {per}"));
     reply.field("rate", rate.as_deref());
     reply.field("groupconcurrency", settings.group_concurrency);
-    let on_retry = match settings.on_retry {
-        OnRetry::Block => "BLOCK",
-        OnRetry::Skip => "SKIP",
-    };
-    reply.field("onretry", on_retry);
+    reply.field("onretry", settings.on_retry.name());
     let on_dead = match settings.on_dead {
         OnDead::Continue => "CONTINUE",
         OnDead::Block => "BLOCK",

@@ -211,6 +211,27 @@ def test_a_running_message_stays_running_when_another_fails(r, key):
     assert q.drain() == ["a", "c"]
 
 
+def test_alone_brings_back_only_what_failed_and_keeps_the_order(r, key):
+    q = Scene(r, key, "ONRETRY", "ALONE")
+    q.fill("g", "a", "b", "c", "d")
+    got = q.hold("COUNT", 3, "PERGROUP", 3)
+    assert q.nack(got["a"].receipt, got["c"].receipt) == 2
+    assert q.row("b")["state"] == "running"
+    # c is behind b, which is leased, and d was not delivered before.
+    again = q.hold("COUNT", 9, "PERGROUP", 9)
+    assert list(again) == ["a"]
+    assert q.ack(got["b"].receipt) == 1
+    assert q.take("COUNT", 9) == []
+    assert q.ack(again["a"].receipt) == 1
+    assert q.take("COUNT", 9, "PERGROUP", 9) == ["c", "d"]
+
+
+def test_alone_takes_a_hundred_of_a_group_at_most(r, key):
+    q = Scene(r, key, "ONRETRY", "ALONE")
+    q.fill("g", *map(str, range(101)))
+    assert len(q.take("COUNT", 200, "PERGROUP", 200)) == 100
+
+
 def test_noack_takes_nothing_from_a_blocked_group(r, key):
     q = with_failed_head(r, key)
     assert q.take("NOACK", "COUNT", 10) == []

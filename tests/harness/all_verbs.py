@@ -129,7 +129,7 @@ class AllVerbs:
         options = rng.choice((
             ("DEADTO", rng.choice((*QUEUES, ""))), ("RETRIES", rng.randrange(3)), ("FAIR", rng.choice(("COUNT", "TIME", "COST"))), rate,
             ("BREAKER", 2, "PER", 100, "OPEN", 20), ("MAXLEN", rng.choice((0, 40))), ("GROUPCONCURRENCY", rng.randrange(1, 3)),
-            ("ONRETRY", rng.choice(("SKIP", "BLOCK"))), ("ONDEAD", rng.choice(("BLOCK", "CONTINUE"))), ("MAXRUNNING", rng.choice((0, 5))),
+            ("ONRETRY", rng.choice(("SKIP", "BLOCK", "ALONE"))), ("ONDEAD", rng.choice(("BLOCK", "CONTINUE"))), ("MAXRUNNING", rng.choice((0, 5))),
             ("RETAIN", ms()), ("DEDUP", ms()), ("DEADRETAIN", ms()), ("DEADCOUNT", rng.choice((0, 5))), ("ERRORS", 2), ("MAXTIMEOUTS", rng.randrange(3)),
         ))  # fmt: skip
         limit = rng.choice((*NAMES, "user-*", "*"))

@@ -20,6 +20,16 @@ def test_a_group_waits_for_its_messages_that_are_in_flight(sqs, make, take):
     assert numbers == sorted(numbers)
 
 
+def test_a_message_that_is_given_back_comes_alone(sqs, make, take):
+    url = make(fifo=True)
+    for body in ["1", "2", "3"]:
+        sqs.send_message(QueueUrl=url, MessageBody=body, MessageGroupId="g")
+    first, second, _ = take(url, 10)
+    sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=first["ReceiptHandle"], VisibilityTimeout=0)
+    assert [message["Body"] for message in take(url, 10)] == ["1"]
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=second["ReceiptHandle"])
+
+
 def test_a_message_that_is_sent_again_is_not_added(sqs, make, take, r):
     url = make(fifo=True)
     first = sqs.send_message(QueueUrl=url, MessageBody="x", MessageGroupId="g")

@@ -36,7 +36,7 @@ maxbytes :: n :: 0 :: the most payload bytes of these; 0: no limit
 maxrunning :: n :: 0 :: how many messages run at once, for all consumers together; 0: no limit
 rate :: n PER time ::  :: how many deliveries may begin within a time
 groupconcurrency :: n :: 1 :: how many messages of one group run at once
-onretry :: BLOCK|SKIP :: BLOCK :: whether a group waits behind a message in retry
+onretry :: BLOCK|SKIP|ALONE :: BLOCK :: whether a group waits behind a message in retry
 ondead :: CONTINUE|BLOCK :: CONTINUE :: whether a group goes on when a message of it dies
 breaker :: n PER time OPEN time [MAX time] ::  :: how many failures of a group, within which time, stop it for how long
 fair :: COUNT|TIME|COST :: COUNT :: by which measure groups take turns

@@ -80,10 +80,10 @@ pub fn options(
     let mut options: Vec<String> = Vec::new();
     let mut add = |words: &str| options.extend(words.split(' ').map(str::to_owned));
     add(&format!("LEASE {lease} BACKOFF FIXED 0 TTL {retention}"));
-    // Messages of a FIFO queue wait for the one before them. Those of others are only shared
-    // out fairly.
+    // Messages of a FIFO queue wait for those before them. Those of others are only shared out
+    // fairly.
     add(match fifo {
-        true => "GROUPCONCURRENCY 1 ONRETRY BLOCK",
+        true => "GROUPCONCURRENCY 1 ONRETRY ALONE",
         false => "GROUPCONCURRENCY 1000000 ONRETRY SKIP",
     });
     let policy = fields.get("RedrivePolicy").map_or("", String::as_str);

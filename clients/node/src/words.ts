@@ -105,7 +105,7 @@ export interface QueueOptions {
   /** Maximum number of deliveries in any window of this length. 0 removes the limit. */
   rate?: Rate | 0;
   groupConcurrency?: number;
-  onRetry?: 'BLOCK' | 'SKIP';
+  onRetry?: 'BLOCK' | 'SKIP' | 'ALONE';
   onDead?: 'CONTINUE' | 'BLOCK';
   /**
    * The measure by which groups take turns: the number of messages, the time that workers held them, or their costs.

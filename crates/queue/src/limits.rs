@@ -43,6 +43,8 @@ pub const MAX_STEPS: u64 = 100_000;
 pub const MAX_TOKEN: usize = 64;
 /// The largest COUNT of a FETCH with a TOKEN.
 pub const MAX_TOKEN_COUNT: u64 = 1_000;
+/// The most messages of a group that one FETCH takes with ONRETRY ALONE.
+pub const MAX_ALONE: u64 = 100;
 /// The largest JITTER, in percent.
 pub const MAX_JITTER: u8 = 100;
 

@@ -67,6 +67,23 @@ pub enum OnRetry {
     Block,
     /// The group continues without the failed message.
     Skip,
+    /// As Block. Messages that one FETCH takes of the group are leased each for itself, and a
+    /// failed one goes out again while those behind it are still leased.
+    Alone,
+}
+
+impl OnRetry {
+    /// All of them. The positions are part of the snapshot format.
+    pub const ALL: [OnRetry; 3] = [OnRetry::Block, OnRetry::Skip, OnRetry::Alone];
+
+    /// The name in arguments and replies.
+    pub fn name(self) -> &'static str {
+        match self {
+            OnRetry::Block => "BLOCK",
+            OnRetry::Skip => "SKIP",
+            OnRetry::Alone => "ALONE",
+        }
+    }
 }
 
 /// Whether a group continues after one of its messages has died.

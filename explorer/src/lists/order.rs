@@ -35,6 +35,33 @@ pub const LISTS: &[List] = &[
         ..LIST
     },
     List {
+        name: "alone",
+        setup: &[
+            "CREATE q RETRIES 1 BACKOFF FIXED 0 ONRETRY ALONE",
+            "SEND q v ID a GROUP g",
+            "SEND q v ID b GROUP g",
+            "SEND q v ID c GROUP g",
+        ],
+        actions: &[
+            "FETCH q LEASE 8 COUNT 3 PERGROUP 3",
+            "FETCH q LEASE 4 COUNT 2 PERGROUP 2",
+            "FETCH q LEASE 8",
+            "SEND q v ID d GROUP g PRIORITY -1",
+            "TOUCH q 12 @1",
+            "ACK q @1",
+            "ACK q @2",
+            "NACK q @1",
+            "NACK q @2 DELAY 4",
+            "NACK q @1 SILENT",
+            "ALTER q ONRETRY BLOCK",
+            "GROUPSET q g CONCURRENCY 2",
+            "CLOCK",
+            "TIMER q",
+        ],
+        depth: 4,
+        ..LIST
+    },
+    List {
         name: "rates",
         setup: &["CREATE q RETRIES 1 RATE 2 PER 10 MAXRUNNING 2 GROUPCONCURRENCY 2"],
         actions: &[

@@ -77,6 +77,7 @@ pub const OF_QUEUES: &[Sample] = &[
     alone("RATE 1 PER 6"),
     alone("GROUPCONCURRENCY 2"),
     alone("ONRETRY SKIP"),
+    alone("ONRETRY ALONE"),
     alone("ONDEAD BLOCK"),
     alone("BREAKER 1 PER 20 OPEN 6 MAX 12"),
     alone("MAXTIMEOUTS 1"),

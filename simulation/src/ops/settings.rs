@@ -1,7 +1,8 @@
 //! Draws the options of a queue and of its groups.
 
 use super::{one_of, Ops};
-use dq_queue::settings::{Backoff, Breaker, Changes, Fair, OnDead, OnRetry, Rate};
+use dq_queue::settings::OnRetry::{Alone, Block, Skip};
+use dq_queue::settings::{Backoff, Breaker, Changes, Fair, OnDead, Rate};
 
 impl Ops<'_> {
     pub(super) fn backoff(&mut self) -> Backoff {
@@ -48,7 +49,7 @@ impl Ops<'_> {
             max_running: self.maybe(6, |a| a.rng.u64(0..10)),
             rate: self.maybe(6, |a| a.maybe(2, Self::rate)),
             group_concurrency: self.maybe(4, |a| a.rng.u64(1..4)),
-            on_retry: self.maybe(4, |a| *one_of(a.rng, &[OnRetry::Skip, OnRetry::Block])),
+            on_retry: self.maybe(4, |a| *one_of(a.rng, &[Skip, Skip, Block, Alone])),
             on_dead: self.maybe(4, |a| *one_of(a.rng, &[OnDead::Block, OnDead::Continue])),
             breaker: self.maybe(3, |a| a.maybe(2, Self::breaker)),
             max_timeouts: self.maybe(3, |a| a.rng.u64(0..4)),

@@ -21,7 +21,7 @@
 //! | an option at the end without its value | `ERR DELAY needs a value` |
 //! | not an integer, or out of range | `ERR DELAY must be an integer from 0 to 9007199254740991, not 'x'` |
 //! | not a finite number | `ERR SCORE must be a finite number, not 'x'` |
-//! | not one of the allowed words | `ERR ONRETRY must be BLOCK or SKIP, not 'x'` |
+//! | not one of the allowed words | `ERR ONDEAD must be CONTINUE or BLOCK, not 'x'` |
 //! | a name that is empty or too long | `ERR GROUP must be 1 to 1024 bytes long, not 0` |
 //! | a count larger than the number of values that follow | `ERR HEADERS is followed by fewer values than it says` |
 //! | two options that exclude each other | `ERR DELAY and AT exclude each other` |

@@ -43,8 +43,8 @@ pub fn read_setting(
             once(&mut changes.group_concurrency, what, count)
         }
         "ONRETRY" => {
-            let choices = [("BLOCK", OnRetry::Block), ("SKIP", OnRetry::Skip)];
-            let choice = words.choice(what, "BLOCK or SKIP", &choices)?;
+            let choices = OnRetry::ALL.map(|choice| (choice.name(), choice));
+            let choice = words.choice(what, "BLOCK, SKIP or ALONE", &choices)?;
             once(&mut changes.on_retry, what, choice)
         }
         "ONDEAD" => {

@@ -226,7 +226,7 @@ class QueueOptions(TypedDict, total=False):
     rate: tuple[int, Millis] | Literal[0]
     """Maximum number of deliveries in any window of this length. 0 removes the limit."""
     group_concurrency: int
-    on_retry: Literal["BLOCK", "SKIP"]
+    on_retry: Literal["BLOCK", "SKIP", "ALONE"]
     on_dead: Literal["CONTINUE", "BLOCK"]
     fair: Literal["COUNT", "TIME", "COST"]
     """The measure by which groups take turns: the number of messages, the time that workers held them, or their

@@ -127,7 +127,7 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
         put_rate(out, rate);
     }
     if let Some(on_retry) = c.on_retry {
-        put_flag(out, on_retry == OnRetry::Skip);
+        out.push(on_retry as u8);
     }
     if let Some(on_dead) = c.on_dead {
         put_flag(out, on_dead == OnDead::Block);
@@ -198,10 +198,8 @@ pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
         changes.rate = Some(rate(reader)?);
     }
     if has(ON_RETRY) {
-        changes.on_retry = Some(match reader.flag()? {
-            true => OnRetry::Skip,
-            false => OnRetry::Block,
-        });
+        let on_retry = OnRetry::ALL.get(usize::from(reader.byte()?)).copied();
+        changes.on_retry = Some(on_retry.ok_or(Invalid("ONRETRY must be 0, 1 or 2"))?);
     }
     if has(ON_DEAD) {
         changes.on_dead = Some(match reader.flag()? {

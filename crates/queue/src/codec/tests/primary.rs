@@ -214,7 +214,10 @@ impl Primary {
         let now = self.queue.now(moment);
         let mut steps = 0;
         if self.queue.has_work(now) {
-            steps = self.queue.advance(now, act.steps).steps;
+            // What follows another operation finds the events of its moment done.
+            let follows = matches!(act.op, Some(Op::Moved(_)));
+            let most = if follows { u64::MAX } else { act.steps };
+            steps = self.queue.advance(now, most).steps;
         }
         if self.queue.owes() {
             let effects = self.queue.take_effects();

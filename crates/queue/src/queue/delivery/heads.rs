@@ -4,6 +4,8 @@ use crate::groups::backlog::Pending;
 use crate::groups::breaker::Lets;
 use crate::groups::group::Group;
 use crate::index::order_key::OrderKey;
+use crate::limits::MAX_ALONE;
+use crate::queue::moves::order_key;
 use crate::queue::Queue;
 use crate::settings::OnRetry;
 use crate::{GroupIx, Millis};
@@ -14,7 +16,7 @@ impl Queue {
         if group.is_paused(now)
             || group.lets(now) == Lets::None
             || self.is_held_by_dead(group)
-            || group.batch_count() >= self.concurrency(group)
+            || self.is_busy(group)
             || group.allowance(now) == 0
         {
             return None;
@@ -30,13 +32,13 @@ impl Queue {
         if failed.is_empty() {
             return fresh();
         }
-        match self.on_retry(group) {
-            OnRetry::Block if self.waits_for_retry(group, now) => None,
-            OnRetry::Block => failed.first(),
-            OnRetry::Skip => match (failed.first_due(now), fresh()) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            },
+        if self.waits_behind_failed(group) {
+            let is_over = !self.waits_for_retry(group, now);
+            return failed.first().filter(|_| is_over);
+        }
+        match (failed.first_due(now), fresh()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
         }
     }
 
@@ -55,13 +57,33 @@ impl Queue {
         }
     }
 
-    /// Whether a failed message of a group holds up the others. It never does where they
-    /// have no group of their own.
-    pub(in crate::queue) fn on_retry(&self, group: &Group) -> OnRetry {
-        match self.settings.on_retry {
-            OnRetry::Block if !group.is_hidden() => OnRetry::Block,
-            _ => OnRetry::Skip,
+    /// Whether as much of a group is leased as may be at once. With ONRETRY ALONE a failed
+    /// message goes out all the same if it stands before those that are leased.
+    pub(in crate::queue) fn is_busy(&self, group: &Group) -> bool {
+        if group.batch_count() < self.concurrency(group) {
+            return false;
         }
+        match group.pending().failed.first() {
+            Some(failed) => self.first_leased(group).is_none_or(|first| first < failed),
+            None => true,
+        }
+    }
+
+    /// With ONRETRY ALONE, the first of the leased messages of a group in its order, unless
+    /// they are very many. O(leased messages).
+    pub(in crate::queue) fn first_leased(&self, group: &Group) -> Option<OrderKey> {
+        if self.settings.on_retry != OnRetry::Alone || group.batch_count() > MAX_ALONE {
+            return None;
+        }
+        let leased = self.leased_of(group).map(|lease| lease.seq);
+        let keys = leased.filter_map(|seq| Some(order_key(seq, self.store.get(seq)?)));
+        keys.min()
+    }
+
+    /// Whether a failed message of a group holds up the others. It never does where they have no
+    /// group of their own.
+    pub(in crate::queue) fn waits_behind_failed(&self, group: &Group) -> bool {
+        self.settings.on_retry != OnRetry::Skip && !group.is_hidden()
     }
 
     /// Whether a group can give a message at `now`.

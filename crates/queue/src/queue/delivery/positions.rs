@@ -15,7 +15,6 @@ use crate::op::Happened;
 use crate::queue::ops::round::MOST_PASSED;
 use crate::queue::stuck::Last;
 use crate::queue::Queue;
-use crate::settings::OnRetry;
 use crate::{GroupIx, Millis, NEVER};
 
 /// If more messages of a group than this have failed, the time at which the group
@@ -128,11 +127,11 @@ impl Queue {
             return None;
         }
         let bound = OrderKey::start_of(current.priority);
-        let failed = match self.on_retry(group) {
-            // A failed message goes first, even before added ones.
-            OnRetry::Block if !failed.is_empty() => return None,
-            _ => failed.earliest_before(&bound),
-        };
+        // A failed message goes first, even before added ones.
+        if self.waits_behind_failed(group) && !failed.is_empty() {
+            return None;
+        }
+        let failed = failed.earliest_before(&bound);
         let fresh = fresh.earliest_before(&bound);
         fresh.into_iter().chain(failed).min()
     }
@@ -141,21 +140,18 @@ impl Queue {
     /// the passing of time is needed.
     fn opening(&self, group: &Group) -> Option<Millis> {
         let waits_for_probe = group.breaker().is_some_and(|c| c.probe().is_some());
-        if waits_for_probe
-            || self.is_held_by_dead(group)
-            || group.batch_count() >= self.concurrency(group)
-        {
+        if waits_for_probe || self.is_held_by_dead(group) || self.is_busy(group) {
             return None;
         }
         let Pending { fresh, failed } = group.pending();
         let fresh = fresh.earliest();
-        let due = match self.on_retry(group) {
+        let due = match self.waits_behind_failed(group) {
             _ if failed.is_empty() => fresh?,
-            OnRetry::Skip => fresh.into_iter().chain(failed.earliest()).min()?,
+            false => fresh.into_iter().chain(failed.earliest()).min()?,
             // With very many failed messages, the group is checked again at the
             // promotion of each instead.
-            OnRetry::Block if failed.len() > MANY_FAILED => return None,
-            OnRetry::Block => failed.times().max()?,
+            true if failed.len() > MANY_FAILED => return None,
+            true => failed.times().max()?,
         };
         Some(due.max(group.opens_at()))
     }

@@ -9,7 +9,6 @@ use crate::message::Message;
 use crate::queue::moves::order_key;
 use crate::queue::Queue;
 use crate::quote::quote;
-use crate::settings::OnRetry;
 use crate::{Millis, Seq};
 
 use super::explanation::{explain_children, explain_parked};
@@ -241,7 +240,7 @@ impl Queue {
                     .by(Some(id.as_bytes())),
             );
         }
-        if group.batch_count() >= self.concurrency(group) {
+        if self.is_busy(group) {
             let lease = self.first_lease_of(group);
             let holder = lease.and_then(|(_, seq)| {
                 let message = self.store.get(seq)?;
@@ -273,7 +272,7 @@ impl Queue {
     /// The message of the group that goes out before this one. The flag tells
     /// whether that message still waits for its backoff.
     fn goes_before(&self, key: OrderKey, group: &Group, now: Millis) -> Option<(Seq, bool)> {
-        if self.on_retry(group) == OnRetry::Block {
+        if self.waits_behind_failed(group) {
             let failed = group.pending().failed;
             let waiting = failed
                 .ahead

@@ -123,9 +123,8 @@ impl Queue {
         let pending = group.pending();
         let next = self.next_in_group(group, now);
         // Under ONRETRY SKIP a failed message does not hold its group.
-        let held_by_failed = self.settings.on_retry == OnRetry::Block
-            && !pending.failed.is_empty()
-            && next.is_none();
+        let held_by_failed =
+            self.settings.on_retry != OnRetry::Skip && !pending.failed.is_empty() && next.is_none();
         let held = held_by_failed || self.is_held_by_dead(group);
         let state = if group.is_paused(now) {
             GroupState::Paused

@@ -246,7 +246,7 @@ impl Rehearsal<'_> {
         let failed = due(pending.failed);
         let fresh = || due(pending.fresh);
         match queue.settings.on_retry {
-            OnRetry::Block => failed.or_else(fresh),
+            OnRetry::Block | OnRetry::Alone => failed.or_else(fresh),
             OnRetry::Skip => match (failed, fresh()) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),

@@ -1,9 +1,10 @@
 //! Model of FETCH.
 
-use super::line::free;
-use super::{Model, Position};
+use super::line::{free, in_order};
+use super::{Model, Msg, Position};
 use crate::message::state::StoredState;
 use crate::op::{Applied, Delivered, Done, Fetch};
+use crate::settings::OnRetry;
 use crate::{Receipt, Seq};
 
 /// A FETCH with a token, which its consumer may repeat.
@@ -70,7 +71,7 @@ impl Model {
             return repeated;
         }
         let given = self.fetch_anew(fetch, floor);
-        let given_now = |m: &&mut super::Msg| given.iter().any(|given| given.seq == m.seq);
+        let given_now = |m: &&mut Msg| given.iter().any(|given| given.seq == m.seq);
         for m in self.msgs.iter_mut().filter(given_now) {
             m.consumer = fetch.consumer.as_deref().map(Into::into);
         }
@@ -204,6 +205,9 @@ impl Model {
             true => most.min(1),
             false => most,
         };
+        // A group at its limit gives only the failed messages before those that are leased.
+        let leased = who.filter(|n| self.batches(*n) >= self.concurrency(*n));
+        let leased = leased.and_then(|n| self.first_leased(n)).cloned();
         let mut batch = None;
         let mut n = 0;
         while n < most {
@@ -211,7 +215,12 @@ impl Model {
                 None => self.head(None),
                 Some(number) => self.next_of_group(number),
             };
-            let Some(next) = next else {
+            let is_free = |m: &&Msg| {
+                leased
+                    .as_ref()
+                    .is_none_or(|leased| in_order(m, leased).is_lt())
+            };
+            let Some(next) = next.filter(is_free) else {
                 break;
             };
             let size = next.payload.len() as u64;
@@ -233,6 +242,7 @@ impl Model {
     fn deliver(&mut self, seq: Seq, batch: &mut Option<Receipt>, round: &mut Round) {
         let now = self.now;
         let lease = self.settings.lease;
+        let is_alone = self.settings.on_retry == OnRetry::Alone;
         self.totals.delivered += 1;
         if self.settings.rate.is_some() {
             self.given.push(now);
@@ -250,8 +260,8 @@ impl Model {
             m.stored = StoredState::Running;
             m.receipt = receipt;
             m.batch = match group {
-                None => receipt,
-                Some(_) => *batch.get_or_insert(receipt),
+                Some(_) if !is_alone => *batch.get_or_insert(receipt),
+                _ => receipt,
             };
             let own = round.fetch.lease.or(m.choices.lease.map(|ms| ms.get()));
             m.lease_until = now + own.unwrap_or(lease);

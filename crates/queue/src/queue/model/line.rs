@@ -19,36 +19,53 @@ impl Model {
             return due.min_by_key(|m| (m.priority, m.due, m.seq));
         };
         let group = &self.groups[number];
-        let concurrency = match group.concurrency {
-            0 => self.settings.group_concurrency,
-            own => own,
-        };
         if group.paused_until.is_some()
             || !self.lets_out(who, false)
             || self.is_held(group)
             || self.group_allowance(group) == 0
-            || self.batches(number) >= concurrency
+            || self.batches(number) >= self.concurrency(number) && !self.returns_first(number)
         {
             return None;
         }
         self.next_of_group(number)
     }
 
+    /// How many batches of a group may be leased at once.
+    pub fn concurrency(&self, number: usize) -> u64 {
+        match self.groups[number].concurrency {
+            0 => self.settings.group_concurrency,
+            own => own,
+        }
+    }
+
     /// The message that comes next in a group, regardless of pauses, holds and limits.
     pub fn next_of_group(&self, number: usize) -> Option<&Msg> {
         let mine = || self.msgs.iter().filter(move |m| m.group == Some(number));
-        let block = self.settings.on_retry == OnRetry::Block;
+        let block = self.settings.on_retry != OnRetry::Skip;
         if block && mine().any(|m| m.stored == StoredState::Retry) {
             return None;
         }
         let before = |a: &&Msg, b: &&Msg| {
             let failed = |m: &Msg| block && m.has_failed();
-            (failed(b).cmp(&failed(a)))
-                .then(a.priority.cmp(&b.priority))
-                .then(compare_scores(a, b))
-                .then(a.seq.cmp(&b.seq))
+            failed(b).cmp(&failed(a)).then(in_order(a, b))
         };
         mine().filter(|m| self.is_due(m)).min_by(before)
+    }
+
+    /// With ONRETRY ALONE, the first of the leased messages of a group.
+    pub fn first_leased(&self, number: usize) -> Option<&Msg> {
+        let mine = self.msgs.iter().filter(|m| m.group == Some(number));
+        let leased = mine.filter(|m| m.stored == StoredState::Running);
+        let is_alone = self.settings.on_retry == OnRetry::Alone;
+        leased.filter(|_| is_alone).min_by(|a, b| in_order(a, b))
+    }
+
+    /// Whether a failed message of a group stands before all leased ones.
+    fn returns_first(&self, number: usize) -> bool {
+        let mine = self.msgs.iter().filter(|m| m.group == Some(number));
+        let mut failed = mine.filter(|m| m.has_failed() && m.stored != StoredState::Held);
+        self.first_leased(number)
+            .is_some_and(|leased| failed.any(|m| in_order(m, leased).is_lt()))
     }
 
     /// Whether a message is due. All messages of a millisecond are due from its
@@ -113,6 +130,13 @@ impl Model {
 pub fn free(rate: Rate, given: &[Millis], now: Millis) -> u64 {
     let counted = given.iter().filter(|at| **at + rate.per > now).count();
     rate.count.saturating_sub(counted as u64)
+}
+
+/// The order of two messages in their group, both failed or both not.
+pub fn in_order(a: &Msg, b: &Msg) -> Ordering {
+    (a.priority.cmp(&b.priority))
+        .then(compare_scores(a, b))
+        .then(a.seq.cmp(&b.seq))
 }
 
 /// Compares two scores as numbers.

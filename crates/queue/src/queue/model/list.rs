@@ -1,6 +1,6 @@
 //! The lists that LIST and GROUPS show, in the model.
 
-use super::line::compare_scores;
+use super::line::in_order;
 use super::{Listed, Model, Msg};
 use crate::message::state::{State, StoredState};
 use crate::queue::inspect::groups::GroupState;
@@ -43,19 +43,15 @@ impl Model {
             } else if running > 0 {
                 GroupState::Running
             } else if self.is_held(group)
-                || failed && self.settings.on_retry == OnRetry::Block && next.is_none()
+                || failed && self.settings.on_retry != OnRetry::Skip && next.is_none()
                 || mine().any(|m| m.stored == StoredState::Due)
             {
                 GroupState::Blocked
             } else {
                 GroupState::Waiting
             };
-            let order = |a: &&Msg, b: &&Msg| {
-                (b.has_failed().cmp(&a.has_failed()))
-                    .then(a.priority.cmp(&b.priority))
-                    .then(compare_scores(a, b))
-                    .then(a.seq.cmp(&b.seq))
-            };
+            let order =
+                |a: &&Msg, b: &&Msg| b.has_failed().cmp(&a.has_failed()).then(in_order(a, b));
             let is_free = |m: &&Msg| m.stored.is_pending() && m.stored != StoredState::Held;
             let head = next.or_else(|| mine().filter(is_free).min_by(order));
             let counts = (waiting, running);

@@ -12,11 +12,13 @@ use crate::groups::breaker::Lets;
 use crate::groups::group::Group;
 use crate::index::leases::Batch;
 use crate::index::ready_line::{Join, Position};
+use crate::limits::MAX_ALONE;
 use crate::message::Message;
 use crate::op::{Done, Fetch, Happened};
 use crate::queue::ops::round::{Round, MOST_PASSED};
 use crate::queue::stuck::Last;
 use crate::queue::Queue;
+use crate::settings::OnRetry;
 use crate::{ConsumerIx, GroupIx, Millis, Receipt, Seq, MAX_EXACT};
 
 /// Maximum capacity of a list of deliveries that is kept for the next operation.
@@ -212,7 +214,16 @@ impl Queue {
     fn give_of_group(&mut self, ix: GroupIx, most: u64, round: &mut Round) {
         let first = round.next_receipt;
         let before = round.given.len();
-        let most = self.most_let_out(ix, most, round.now);
+        let mut most = self.most_let_out(ix, most, round.now);
+        let is_alone = self.settings.on_retry == OnRetry::Alone;
+        // A group at its limit gives only the failed messages before those that are leased.
+        let mut behind = None;
+        if let Some(group) = self.groups.get(ix).filter(|_| is_alone) {
+            most = most.min(MAX_ALONE);
+            if group.batch_count() >= self.concurrency(group) {
+                behind = self.first_leased(group);
+            }
+        }
         let mut is_hidden = false;
         while (round.given.len() - before) as u64 != most && round.goes_on() {
             let Some(group) = self.groups.get(ix) else {
@@ -224,6 +235,9 @@ impl Queue {
             let Some(key) = self.next_in_group(group, round.now) else {
                 break;
             };
+            if behind.is_some_and(|leased| leased < key) {
+                break;
+            }
             let seq = key.seq();
             is_hidden = group.is_hidden();
             if let Some(at) = self.expire_if_over(seq, round.now) {
@@ -260,9 +274,12 @@ impl Queue {
         }
         let given = (round.given.len() - before) as u64;
         if given > 0 && !round.fetch.no_ack && !is_hidden {
-            self.leases.open_batch(Batch::new(first, given));
+            if !is_alone {
+                self.leases.open_batch(Batch::new(first, given));
+            }
             if let Some(group) = self.groups.get_mut(ix) {
-                group.open_batch(first);
+                let firsts = if is_alone { given } else { 1 };
+                (first..first + firsts).for_each(|first| group.open_batch(first));
             }
         }
         let join = self.next_join(round.now);

@@ -55,7 +55,7 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             option::weighted(0.3, backoff(scale)),
             option::weighted(0.2, 0..=100u8),
             option::weighted(0.2, rate(scale)),
-            option::weighted(0.3, any::<bool>()),
+            option::weighted(0.3, 0..3u8),
             option::weighted(0.3, any::<bool>()),
             option::weighted(0.3, breaker(scale)),
             option::weighted(0.3, any::<bool>()),
@@ -81,9 +81,7 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             max_running: b.3,
             rate: c.3,
             group_concurrency: b.5,
-            on_retry: c
-                .4
-                .map(|skip| if skip { OnRetry::Skip } else { OnRetry::Block }),
+            on_retry: c.4.and_then(|n| OnRetry::ALL.get(usize::from(n)).copied()),
             breaker: c.6,
             closed: c.7,
             max_timeouts: c.8,

@@ -9,7 +9,6 @@ use crate::limits::{ensure, name, Invalid};
 use crate::message::state::StoredState;
 use crate::message::Message;
 use crate::queue::rebuild::{check, Checked, SavedPosition};
-use crate::settings::OnRetry;
 use crate::{GroupIx, Millis, Seq};
 
 /// A group of a snapshot.
@@ -153,11 +152,11 @@ impl Builder {
                 continue;
             };
             let blocked =
-                queue.on_retry(group) == OnRetry::Block && queue.waits_for_retry(group, queue.last);
+                queue.waits_behind_failed(group) && queue.waits_for_retry(group, queue.last);
             let can_give = !group.backlog.all().is_empty()
                 && !blocked
                 && !queue.is_held_by_dead(group)
-                && group.batch_count() < queue.concurrency(group)
+                && !queue.is_busy(group)
                 && !group.is_paused(queue.last)
                 && group.lets(queue.last) != Lets::None;
             ensure(

@@ -221,7 +221,7 @@ fn changes() -> impl Strategy<Value = Changes> {
         weighted(0.15, 0..5u64),
         weighted(0.15, of(rate())),
         weighted(p, 1..4u64),
-        weighted(p, prop_oneof![Just(OnRetry::Skip), Just(OnRetry::Block)]),
+        weighted(p, proptest::sample::select(OnRetry::ALL.to_vec())),
         weighted(p, prop_oneof![Just(OnDead::Block), Just(OnDead::Continue)]),
         weighted(
             p,
