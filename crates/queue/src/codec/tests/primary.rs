@@ -210,14 +210,16 @@ impl Primary {
 
     pub fn act(&mut self, act: &Act) -> Option<Done> {
         self.us += act.passes * 1000 + 1;
-        let moment = Moment::at_us(self.us);
+        // MOVED follows another operation, at the moment of that.
+        let follows = matches!(act.op, Some(Op::Moved(_)));
+        let moment = match follows {
+            true => self.queue.last_moment(),
+            false => Moment::at_us(self.us),
+        };
         let now = self.queue.now(moment);
         let mut steps = 0;
-        if self.queue.has_work(now) {
-            // What follows another operation finds the events of its moment done.
-            let follows = matches!(act.op, Some(Op::Moved(_)));
-            let most = if follows { u64::MAX } else { act.steps };
-            steps = self.queue.advance(now, most).steps;
+        if !follows && self.queue.has_work(now) {
+            steps = self.queue.advance(now, act.steps).steps;
         }
         if self.queue.owes() {
             let effects = self.queue.take_effects();
