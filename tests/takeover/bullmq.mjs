@@ -1,17 +1,42 @@
 /**
- * The old side: BullMQ of the version in a folder, on Redis. bullmq.mjs FOLDER PORT WHAT [WORDS]. Each job has a number.
- * With WHAT `new` it is the new side: the same BullMQ on dq.
+ * The old side: the BullMQ or the Bull in a folder, on Redis. bullmq.mjs FOLDER PORT WHAT [WORDS]. Each job has a number.
+ * With DQ_BACKEND it is the new side: BullMQ on dq. With TAKEOVER_CLUSTER the port is that of a node of a cluster.
  */
 
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const [folder, port, what, ...words] = process.argv.slice(2);
 const require = createRequire(`${folder}/`);
-const bullmq = require('bullmq');
-const connection = { host: '127.0.0.1', port: Number(port) };
+const isBull = existsSync(`${folder}/node_modules/bull`);
+const bullmq = isBull ? bull() : require('bullmq');
+const address = { host: '127.0.0.1', port: Number(port) };
+const connection = process.env.TAKEOVER_CLUSTER ? new (require('ioredis').Cluster)([address]) : address;
+const prefix = process.env.TAKEOVER_CLUSTER ? '{bull}' : undefined;
 const { Queue, Worker, FlowProducer } = bullmq;
+
+/** Bull, as far as it is needed, under the names of BullMQ. */
+function bull() {
+  const Bull = require('bull');
+  const open = (name, settings) => new Bull(name, { redis: address, settings });
+  return {
+    Queue: function (name) {
+      return open(name);
+    },
+    Worker: class {
+      constructor(name, run, { lockDuration = 30_000 }) {
+        this.queue = open(name, { lockDuration });
+        this.queue.process('*', run);
+      }
+      on() {}
+      close() {
+        return this.queue.close();
+      }
+    },
+  };
+}
+
 if (process.env.DQ_BACKEND) {
   bullmq.setDefaultBackendFactory(require('dq-queue/bullmq').createDqBackend({ prefix: process.env.DQ_BACKEND }));
 }
@@ -25,14 +50,14 @@ const doing = {
     for (const priority of [9, 3, 5]) await queue.add('prio', { n: 30 + priority }, { priority });
     const later = { delay: Number(words[0] ?? 3_600_000), attempts: 3, backoff: { type: 'fixed', delay: 50 } };
     await queue.addBulk(Array.from({ length: 10 }, (_, n) => ({ name: 'later', data: { n: 50 + n }, opts: { ...later, priority: n === 3 ? 4 : undefined } })));
-    await queue.add('one', { n: 70 }, { delay: 3_600_000, deduplication: { id: 'same', ttl: 7_200_000 } });
+    await queue.add('one', { n: 70 }, { delay: 3_600_000, [isBull ? 'debounce' : 'deduplication']: { id: 'same', ttl: 7_200_000 } });
     await queue.add('own', { n: 71 }, { jobId: 'own-1', keepLogs: 5 });
     await queue.addBulk([{ name: 'far', data: { n: 72, big: 2n ** 60n + '' }, opts: { delay: 90 * 24 * 3_600_000 } }]);
     if (queue.upsertJobScheduler) {
       await queue.upsertJobScheduler('nightly', { pattern: '0 3 * * *', tz: 'Europe/Berlin' }, { name: 'night', data: { n: 80 }, opts: { attempts: 4 } });
       await queue.upsertJobScheduler('often', { every: 7_200_000 }, { name: 'often', data: { n: 81 } });
     } else {
-      await queue.add('night', { n: 80 }, { repeat: { pattern: '0 3 * * *', tz: 'Europe/Berlin' }, attempts: 4 });
+      await queue.add('night', { n: 80 }, { repeat: { [isBull ? 'cron' : 'pattern']: '0 3 * * *', tz: 'Europe/Berlin' }, attempts: 4 });
       await queue.add('often', { n: 81 }, { repeat: { every: 7_200_000 } });
     }
     const fails = new Queue('fails', { connection });
@@ -53,7 +78,7 @@ const doing = {
     });
   },
   async many() {
-    const queue = new Queue('mails', { connection });
+    const queue = new Queue('mails', { connection, prefix });
     const [count, delay] = words.map(Number);
     for (let n = 0; n < count; n += 1000) {
       const size = Math.min(1000, count - n);
@@ -68,7 +93,7 @@ const doing = {
   },
   async again() {
     const queue = new Queue('mails', { connection });
-    await queue.add('one', { n: 170 }, { deduplication: { id: 'same', ttl: 7_200_000 } });
+    await queue.add('one', { n: 170 }, { [isBull ? 'debounce' : 'deduplication']: { id: 'same', ttl: 7_200_000 } });
     await queue.add('own', { n: 171 }, { jobId: 'own-1' });
   },
   /** Adds a job every few ms, each with the time at which it is due. */

@@ -1,6 +1,7 @@
 """An old server, a new one, and what comes of an import between them."""
 
 import subprocess
+import time
 
 import pytest
 import redis
@@ -29,8 +30,17 @@ class Move:
         return subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+class Until(float):
+    """The time at which a key ends, by a clock that other programs delay."""
+
+    def __eq__(self, other):
+        return abs(self - other) < 0.1
+
+    __hash__ = float.__hash__
+
+
 def digest(client: redis.Redis, skip=lambda key: False) -> dict:
-    """Every key with all that it holds, but the form in which the server stores it: scores by all their bits."""
+    """Every key with all that it holds, but the form in which the server stores it: scores by all their bits, and when it ends."""
     read = {
         b"string": client.get,
         b"stream": client.xrange,
@@ -39,7 +49,12 @@ def digest(client: redis.Redis, skip=lambda key: False) -> dict:
         b"hash": client.hgetall,
         b"zset": lambda key: {member: float(score).hex() for member, score in client.zrange(key, 0, -1, withscores=True)},
     }
-    return {key: read[client.type(key)](key) for key in client.keys("*") if not skip(key)}
+
+    def until(key):
+        left = client.pttl(key)
+        return Until(time.time() + left / 1000) if left > 0 else None
+
+    return {key: (read[client.type(key)](key), until(key)) for key in client.keys("*") if not skip(key)}
 
 
 def numbers(file) -> list[int]:

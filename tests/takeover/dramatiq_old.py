@@ -47,7 +47,12 @@ def seen():
         return len(log.readlines())
 
 
-if what == "fill":
+if what == "hold":
+    # Its worker has delayed messages in its memory when it is killed.
+    for n in range(40, 45):
+        note.send_with_options(args=(n,), delay=5000)
+    work(lambda: time.sleep(100))
+elif what == "fill":
     dies.send(90)
     dies_twice.send(91)
     work(lambda: (broker.join("default"), time.sleep(1.5), broker.join("default")))

@@ -1,13 +1,14 @@
-"""Figures of `dq import`, with the package of BullMQ 5 as the old side, source and target on this machine.
+"""Figures of `dq import`, with the packages of BullMQ 5 and Celery as the old side, source and target on this machine.
 
-    python -m tests.takeover.figures [--jobs N] [--produced N] [--kills N]
+    python -m tests.takeover.figures [--jobs N] [--celery N] [--undo N] [--produced N] [--kills N]
 
-Jobs a second, the PING of others meanwhile and the memory; how late jobs of an old producer are under --follow; and what is
-lost, doubled or early when the importer and the servers (appendfsync always) are killed in turn. DQ_CLI names the program: a
-release build, or the figures mean nothing.
+Jobs a second, also of the processor time of each program, the PING of others meanwhile and the memory; whether an undo leaves
+the source as it was; how late jobs of an old producer are under --follow; and what is lost, doubled or early when the importer
+and the servers (appendfsync always) are killed in turn. DQ_CLI names the program: a release build, or the figures mean nothing.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -21,12 +22,14 @@ import redis
 
 from tests.harness.cli import build
 from tests.harness.server import Server, wait_for
+from tests.takeover import test_celery
 from tests.takeover.conftest import Move
 from tests.takeover.peers import Bullmq, bullmq
+from tests.takeover.test_bullmq import own
 
 VERSION = "5.81.5"
-
-
+CELERY = "5.7.0"
+PAGE = 1000
 
 def fetched(client: redis.Redis, block=0) -> list[tuple[int, float]]:
     """Takes and ends what is due; the number of each job, and how late it is in ms."""
@@ -39,17 +42,65 @@ def fetched(client: redis.Redis, block=0) -> list[tuple[int, float]]:
     return [(job["n"], now - job["due"]) for job in data]
 
 
-def throughput(move: Move, old: Bullmq, jobs: int, *flags) -> dict:
-    """Moves delayed jobs of 300 bytes."""
-    move.new.client().flushall()
-    old.run(move.old.port, "many", jobs, 3_600_000)
-    command = move.command("bullmq", "--queue", "mails", "--json", "--ledger", "throughput", *flags)
-    process = subprocess.Popen(command, cwd=move.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+def used(move: Move, *words) -> dict:
+    """Runs dq import; what it says, its memory, and the processor time of it and of both servers."""
+    before = [move.old.cpu_seconds(), move.new.cpu_seconds()]
+    process = subprocess.Popen(move.command(*words), cwd=move.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     said = json.loads(process.stdout.read())
-    _, status, used = os.wait4(process.pid, 0)
-    assert status == 0 and said["moved"] == jobs, said
-    (move.folder / "throughput").unlink()
-    return {"jobs a second": round(said["per_second"]), "PING p99, ms": round(said["ping_p99_ms"], 1), "MB": used.ru_maxrss // 1024}
+    _, status, own_use = os.wait4(process.pid, 0)
+    assert status == 0, said
+    seconds = [own_use.ru_utime + own_use.ru_stime, move.old.cpu_seconds() - before[0], move.new.cpu_seconds() - before[1]]
+    return said | {"MB": own_use.ru_maxrss // 1024, "cpu": dict(zip(("importer", "source", "target"), seconds))}
+
+
+def throughput(move: Move, peer: str, queue: str, jobs: int, *flags) -> dict:
+    """Moves jobs that are there."""
+    move.new.client().flushall()
+    said = used(move, peer, "--queue", queue, "--json", "--ledger", f"{peer}-ledger", *flags)
+    assert said["moved"] == jobs, said
+    return {
+        "jobs a second": round(said["per_second"]),
+        "us of processor a job": {name: round(seconds / jobs * 1e6, 1) for name, seconds in said["cpu"].items()},
+        "PING p99, ms": round(said["ping_p99_ms"], 1),
+        "MB": said["MB"],
+    }
+
+
+def state(client: redis.Redis) -> int:
+    """A sum over all keys with what they hold, but what BullMQ writes at any time."""
+    total, keys = 0, iter(client.scan_iter(count=PAGE))
+    while page := [key for key, _ in zip(keys, range(PAGE)) if not own(key)]:
+        pipe = client.pipeline(transaction=False)
+        for key in page:
+            pipe.type(key)
+        for key, kind in zip(page, pipe.execute()):
+            {
+                b"string": lambda key: pipe.get(key),
+                b"list": lambda key: pipe.lrange(key, 0, -1),
+                b"hash": lambda key: pipe.hgetall(key),
+                b"zset": lambda key: pipe.zrange(key, 0, -1, withscores=True),
+            }[kind](key)
+        for key, held in zip(page, pipe.execute()):
+            fields = sorted(held.items()) if isinstance(held, dict) else held
+            total += int.from_bytes(hashlib.sha256(repr((key, fields)).encode()).digest()[:8], "big")
+    return total % 2**64
+
+
+def undo(move: Move, old: Bullmq, jobs: int) -> dict:
+    """Moves jobs and takes them back."""
+    for end in (move.old, move.new):
+        end.client().flushall()
+    old.run(move.old.port, "many", jobs, 3_600_000)
+    before = state(move.old.client())
+    moved = throughput(move, "bullmq", "mails", jobs, "--ledger", "undo")
+    began = time.monotonic()
+    said = used(move, None, "--undo", "undo", "--json")
+    took = time.monotonic() - began
+    return {
+        "import": moved, "back": said["back"], "jobs a second": round(jobs / took), "MB": said["MB"],
+        "us of processor a job": {name: round(seconds / jobs * 1e6, 1) for name, seconds in said["cpu"].items()},
+        "as before": state(move.old.client()) == before, "left at the target": len(move.new.client().keys("dq:*")),
+    }  # fmt: skip
 
 
 def lateness(move: Move, old: Bullmq, produced: int) -> dict:
@@ -112,18 +163,27 @@ def kills(old: Bullmq, program, folder: Path, count: int) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=200_000)
-    parser.add_argument("--produced", type=int, default=2000)
-    parser.add_argument("--kills", type=int, default=300)
+    for name, count in {"jobs": 200_000, "celery": 100_000, "undo": 100_000, "produced": 2000, "kills": 300}.items():
+        parser.add_argument(f"--{name}", type=int, default=count)
     args = parser.parse_args()
     old, program = Bullmq(bullmq(VERSION)), build()
     with tempfile.TemporaryDirectory() as folder:
         move = Move(program, Server(load_module=False).start(), Server().start(), Path(folder))
         try:
-            if args.jobs:
-                print("import", throughput(move, old, args.jobs), flush=True)
-                print("import --fast", throughput(move, old, args.jobs, "--fast"), flush=True)
+            for flags in [(), ("--fast",)] if args.jobs else []:
+                move.old.client().flushall()
+                old.run(move.old.port, "many", args.jobs, 3_600_000)
+                print("BullMQ", *flags, throughput(move, "bullmq", "mails", args.jobs, *flags), flush=True)
+            if args.celery:
+                move.old.client().flushall()
+                log = Path(folder, "log")
+                test_celery.run(test_celery.celery(CELERY), move.old.port, "many", args.celery, log=log)
+                size = len(move.old.client().lindex("celery", 0))
+                print(f"Celery, {size} B", throughput(move, "celery", "celery", args.celery), flush=True)
+            if args.undo:
+                print("--undo", undo(move, old, args.undo), flush=True)
             if args.produced:
+                move.old.client().flushall()
                 print("--follow", lateness(move, old, args.produced), flush=True)
         finally:
             move.old.close()

@@ -32,28 +32,34 @@ def packages(name: str, command: list[str], *words: str) -> Path:
     return folder
 
 
+BULL = "4.16.5"
+
+
 def bullmq(version: str) -> Path:
-    """The folder with a BullMQ."""
+    """The folder with a BullMQ, or with the Bull of that version."""
     need(shutil.which("npm"), "npm")
     install = ["npm", "install", "--prefix", ".", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
+    if version == BULL:
+        return packages(f"bull-{version}", install, f"bull@{version}")
     return packages(f"bullmq-{version}", install, f"bullmq@{version}", "ioredis@5")
 
 
 class Bullmq:
-    """Programs of a BullMQ, on Redis or, with a prefix, on dq."""
+    """Programs of a BullMQ or a Bull, on Redis or, with a prefix, on dq."""
 
-    def __init__(self, folder: Path, backend: str = ""):
-        self.folder, self.backend = folder, backend
+    def __init__(self, folder: Path, backend: str = "", **env: str):
+        self.folder, self.backend, self.more = folder, backend, env
+        self.peer = "bull" if (folder / "node_modules/bull").exists() else "bullmq"
 
     def command(self, port: int, *words) -> list[str]:
         return ["node", str(HERE / "bullmq.mjs"), str(self.folder), str(port), *map(str, words)]
 
     @property
     def env(self) -> dict:
-        return {**os.environ, "DQ_BACKEND": self.backend}
+        return {**os.environ, "DQ_BACKEND": self.backend, **self.more}
 
     def run(self, port: int, *words) -> str:
-        ended = subprocess.run(self.command(port, *words), env=self.env, capture_output=True, text=True, timeout=120)
+        ended = subprocess.run(self.command(port, *words), env=self.env, capture_output=True, text=True, timeout=3600)
         assert ended.returncode == 0, ended.stderr[-3000:]
         return ended.stdout
 

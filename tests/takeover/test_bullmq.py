@@ -1,4 +1,4 @@
-"""BullMQ, of each major version: what its own package has added runs once with BullMQ 6 on dq, as its own API shows it."""
+"""BullMQ, of each major version, and Bull: what its own package has added runs once with BullMQ 6 on dq, as its own API shows it."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from tests.drivers.faults.workers import Node
 from tests.harness.faulty import FaultyProxy
 from tests.harness.server import wait_for
 from tests.takeover.conftest import digest, numbers
-from tests.takeover.peers import HERE, Bullmq, bullmq
+from tests.takeover.peers import BULL, HERE, Bullmq, bullmq
 
 pytest_plugins = ["tests.harness.cli_fixtures"]
 pytestmark = pytest.mark.slow
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.slow
 VERSIONS = ["4.17.0", "5.81.5", "6.7.0"]
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+@pytest.fixture(scope="module", params=[*VERSIONS, BULL])
 def old(request):
-    """BullMQ of a version, on Redis."""
+    """BullMQ or Bull of a version, on Redis."""
     return Bullmq(bullmq(request.param))
 
 
@@ -60,12 +60,13 @@ def worked(side: Bullmq, port: int, queue: str, file, count: int) -> list[int]:
 
 def test_each_job_runs_once_in_its_place(move, old, new, tmp_path):
     old.run(move.old.port, "fill", 4000)
-    plan = json.loads(move.run("bullmq", "--queue", "*", "--dry-run", "--json").stdout)
+    plan = json.loads(move.run(old.peer, "--queue", "*", "--dry-run", "--json").stdout)
     before = digest(move.old.client())
     jobs = {(p["queue"], p["place"]): p["jobs"] for p in plan["places"]}
-    assert jobs["fails", "failed"] == 1 and jobs["mails", "wait"] in (32, 33) and jobs["mails", "prioritized"] == 3, plan
+    waiting = [jobs["mails", place] for place in ("wait", "prioritized") if ("mails", place) in jobs]
+    assert jobs["fails", "failed"] == 1 and waiting in ([32, 3], [33, 3], [35]), plan
     assert digest(move.old.client()) == before
-    said = json.loads(move.run("bullmq", "--queue", "mails", "--queue", "fails", "--json").stdout)
+    said = json.loads(move.run(old.peer, "--queue", "mails", "--queue", "fails", "--json").stdout)
     assert said["stayed"] == 0, said
     shown = json.loads(new.run(move.new.port, "show", "fails"))
     [dead], [retried] = shown["failed"], shown["delayed"]
@@ -79,6 +80,8 @@ def test_each_job_runs_once_in_its_place(move, old, new, tmp_path):
     waiting = [n for n in ran if n < 50 and n not in (33, 35, 39)]
     assert waiting == [30, *range(30)]
     assert [n for n in ran if n in (33, 35, 39)] == [33, 35, 39]
+    # In Bull those with a priority go before the others, in BullMQ after them.
+    assert (ran[:4] == [33, 35, 39, 30]) == (old.peer == "bull"), ran
     later = [n for n in ran if 50 <= n < 60]
     assert sorted(later) == list(range(50, 60))
     assert 70 not in ran and 72 not in ran and ran.count(71) == 1
@@ -87,12 +90,12 @@ def test_each_job_runs_once_in_its_place(move, old, new, tmp_path):
 
 def test_old_producers_go_on_with_their_ids(move, old, tmp_path):
     old.run(move.old.port, "fill")
-    move.run("bullmq", "--queue", "mails")
+    move.run(old.peer, "--queue", "mails")
     old.run(move.old.port, "again")
     data = [json.loads(value)["n"] for key, value in fields(move.old.client(), "data").items()]
     # What had this id is not there any more, so neither is swallowed.
     assert sorted(data) == [170, 171]
-    ended = move.run("bullmq", "--queue", "mails", code=3)
+    ended = move.run(old.peer, "--queue", "mails", code=3)
     assert "ID TAKEN" in ended.stdout, "its message still waits at the target"
 
 
@@ -104,7 +107,7 @@ def fields(client: redis.Redis, name: str) -> dict:
 def test_a_paused_queue_is_paused(move, old, new):
     old.run(move.old.port, "fill")
     old.run(move.old.port, "pause")
-    move.run("bullmq", "--queue", "mails")
+    move.run(old.peer, "--queue", "mails")
     assert json.loads(new.run(move.new.port, "show", "mails"))["paused"]
 
 
@@ -116,7 +119,7 @@ def own(key: bytes) -> bool:
 def test_undo_leaves_every_key_as_it_was(move, old):
     old.run(move.old.port, "fill")
     before = digest(move.old.client(), own)
-    move.run("bullmq", "--queue", "*", "--ledger", "l")
+    move.run(old.peer, "--queue", "*", "--ledger", "l")
     assert len(digest(move.old.client(), own)) < len(before) / 4
     assert move.run(None, "--undo", "l").stdout.endswith("0 of the ledger had been delivered, changed or removed\n")
     assert digest(move.old.client(), own) == before
@@ -135,22 +138,45 @@ def test_an_active_job_stays_with_its_worker(move, old, tmp_path):
     old.run(move.old.port, "add", 667)
     worker = old.start(move.old.port, "work", "mails", tmp_path / "ran")
     wait_for(lambda: move.old.client().llen("bull:mails:active") == 1, timeout=20)
-    move.run("bullmq", "--queue", "mails", "--running", "leave", code=3)
+    move.run(old.peer, "--queue", "mails", "--running", "leave", code=3)
     assert numbers(tmp_path / "ran") == []
-    move.run("bullmq", "--queue", "mails")
+    move.run(old.peer, "--queue", "mails")
     assert numbers(tmp_path / "ran") == [667]
     worker.send_signal(signal.SIGTERM)
     worker.wait(20)
 
 
-def test_a_job_whose_worker_was_killed_is_named(move, newest, tmp_path):
-    newest.run(move.old.port, "add", 666)
-    worker = newest.start(move.old.port, "work", "mails", tmp_path / "ran")
+@pytest.mark.parametrize("version", [VERSIONS[-1], BULL])
+def test_a_job_whose_worker_was_killed_is_named_and_taken(move, version, tmp_path):
+    side = Bullmq(bullmq(version))
+    side.run(move.old.port, "add", 666)
+    worker = side.start(move.old.port, "work", "mails", tmp_path / "ran")
     wait_for(lambda: move.old.client().llen("bull:mails:active") == 1, timeout=20)
     worker.kill()
     worker.wait()
-    said = json.loads(move.run("bullmq", "--queue", "mails", "--json", code=3).stdout)
+    said = json.loads(move.run(side.peer, "--queue", "mails", "--json", code=3).stdout)
     assert said["queues"][0]["lost"] == ["1"]
+    before = digest(move.old.client(), own)
+    take = [side.peer, "--queue", "mails", "--running", "take", "--max-stalled", 0, "--ledger", "l", "--json"]
+    assert json.loads(move.run(*take).stdout)["queues"][0]["moved"] == {"active": 1}
+    [dead] = move.new.client(protocol=3).execute_command("DQ.LIST", "bull:mails", "dead")[1]
+    assert dead[b"error"] == b"job stalled more than allowable limit"
+    move.run(None, "--undo", "l")
+    assert digest(move.old.client(), own) == before
+
+
+def test_keys_of_bull_and_bullmq_are_told_apart(move, newest):
+    newest.run(move.old.port, "many", 5)
+    assert "those of BullMQ" in move.run("bull", "--queue", "mails", code=1).stderr
+    bull = Bullmq(bullmq(BULL))
+    move.old.client().flushall()
+    bull.run(move.old.port, "many", 5)
+    assert "those of Bull:" in move.run("bullmq", "--queue", "mails", code=1).stderr
+    newest.run(move.old.port, "many", 5)
+    bull.run(move.old.port, "fill")
+    assert "--peer-version" in move.run("bull", "--queue", "mails", code=1).stderr
+    assert "up to bull 4" in move.run("bull", "--queue", "mails", "--peer-version", 5, code=1).stderr
+    move.run("bull", "--queue", "mails", "--peer-version", 4)
 
 
 COMMANDS = rb"\n(EVAL|EVALSHA|SET|DEL|HSET|LRANGE|LLEN|DQ.ALTER|DQ.CREATE)\r"
@@ -243,45 +269,6 @@ def test_old_producers_go_on_under_follow(move, newest):
     assert process.returncode == 0, (out, error)
 
 
-def test_two_imports_at_once_and_what_else_is_refused(move, newest, make_server):
-    newest.run(move.old.port, "many", 2000)
-    slow = move.start("bullmq", "--queue", "mails", "--rate", "200", "--ledger", "one")
-    wait_for(lambda: move.old.client().exists("bull:mails:dq:lease"), timeout=10)
-    refused = move.run("bullmq", "--queue", "mails", "--ledger", "two", code=1)
-    assert "BUSY" in refused.stderr and "one" in refused.stderr
-    again = move.run("bullmq", "--queue", "mails", "--ledger", "one", code=1)
-    assert "BUSY" in again.stderr
-    slow.send_signal(signal.SIGTERM)
-    assert slow.wait(20) in (0, 3)
-    # The same ledger goes on at once.
-    move.run("bullmq", "--queue", "mails", "--ledger", "one")
-    assert int(move.new.client().execute_command("DQ.LEN", "bull:mails")) == 2000
-
-    move.new.client().set("bull:text", "x")
-    assert "TYPE" in move.run("bullmq", "--queue", "text", code=1).stderr
-    move.old.client().hset("bull:odd:meta", "version", "bullmq:9.0.0")
-    assert "UNKNOWN" in move.run("bullmq", "--queue", "odd", code=1).stderr
-    move.old.client().set("bull:bad:wait", "x")
-    assert "TYPE SOURCE" in move.run("bullmq", "--queue", "bad", code=1).stderr
-    plain = make_server(load_module=False)
-    assert "has not loaded the dq module" in move.run("bullmq", "--queue", "mails", "--ledger", "p", code=1, new=plain.port).stderr
-    assert "no connection" in move.run("bullmq", "--queue", "mails", code=1, old=1).stderr
-
-
-def test_a_full_target_is_waited_for(move, newest):
-    newest.run(move.old.port, "many", 300)
-    client = move.new.client()
-    client.execute_command("DQ.CREATE", "bull:mails", "RETRIES", -1, "MAXLEN", 120)
-    process = move.start("bullmq", "--queue", "mails")
-    wait_for(lambda: int(client.execute_command("DQ.LEN", "bull:mails")) == 120, timeout=10)
-    time.sleep(0.5)
-    assert process.poll() is None
-    client.execute_command("DQ.ALTER", "bull:mails", "MAXLEN", 0)
-    _, error = process.communicate(timeout=20)
-    assert process.returncode == 0 and "QUEUEFULL" in error
-    assert fetched(client) == list(range(300))
-
-
 def test_dead_jobs_wait_for_the_limits_of_the_target(move, newest):
     newest.run(move.old.port, "fill")
     client = move.new.client(protocol=3)
@@ -291,19 +278,3 @@ def test_dead_jobs_wait_for_the_limits_of_the_target(move, newest):
     client.execute_command("DQ.ACK", "bull:fails", receipt)
     assert "PAUSED or limited" in move.run("bullmq", "--queue", "fails").stderr
     assert len(client.execute_command("DQ.LIST", "bull:fails", "dead")[1]) == 1
-
-
-def test_a_server_without_hello_is_a_source(move, newest, make_server):
-    old = make_server(load_module=False, rename_command='HELLO ""')
-    newest.run(old.port, "many", 20)
-    move.run("bullmq", "--queue", "mails", old=old.port)
-    assert fetched(move.new.client()) == list(range(20))
-
-
-def test_a_replica_is_no_source_but_can_be_looked_at(move, newest, make_server):
-    newest.run(move.old.port, "many", 20)
-    replica = make_server(load_module=False, replicaof=f"127.0.0.1 {move.old.port}")
-    wait_for(lambda: replica.client().llen("bull:mails:wait") == 20, timeout=20)
-    [place] = json.loads(move.run("bullmq", "--queue", "mails", "--dry-run", "--json", old=replica.port).stdout)["places"]
-    assert place["jobs"] == 20 and place["bytes_there"] > 20 * 100
-    assert "READONLY" in move.run("bullmq", "--queue", "mails", code=1, old=replica.port).stderr

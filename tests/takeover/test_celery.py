@@ -16,14 +16,23 @@ from tests.takeover.peers import HERE, packages
 pytest_plugins = ["tests.harness.cli_fixtures"]
 pytestmark = pytest.mark.slow
 
-PINS = {"5.4.0": ["celery==5.4.0", "kombu==5.4.2", "redis==5.0.8"], "5.7.0": ["celery==5.7.0", "kombu[redis]==5.7.0", "packaging"]}
+PINS = {
+    "5.4.0": ["celery==5.4.0", "kombu==5.4.2", "redis==5.0.8"],
+    "5.5.3": ["celery==5.5.3", "kombu[redis]==5.5.4", "packaging"],
+    "5.6.3": ["celery==5.6.3", "kombu[redis]==5.6.2", "packaging"],
+    "5.7.0": ["celery==5.7.0", "kombu[redis]==5.7.0", "packaging"],
+}
+
+
+def celery(version: str):
+    """The folder with a Celery."""
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", "."]
+    return packages(f"celery-{version}", install, *PINS[version])
 
 
 @pytest.fixture(scope="module", params=PINS)
 def old(request):
-    """The folder with a Celery."""
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", "."]
-    return packages(f"celery-{request.param}", install, *PINS[request.param])
+    return celery(request.param)
 
 
 def start(folder, port, *words, log, dq=False) -> subprocess.Popen:
@@ -33,7 +42,7 @@ def start(folder, port, *words, log, dq=False) -> subprocess.Popen:
 
 
 def run(*args, **options):
-    assert start(*args, **options).wait(60) == 0
+    assert start(*args, **options).wait(900) == 0
 
 
 def worked(folder, port, queue, log, count, **options) -> list[int]:
@@ -93,6 +102,27 @@ def test_etas_in_the_memory_of_a_worker_are_named_and_come_when_it_stops(move, o
     assert "6 tasks with an eta in their memory" in error
     assert len(move.new.client().execute_command("DQ.LIST", "celery", "delayed", "IDS", "COUNT", 100)[1]) == 6
     assert sorted(numbers(log)) == list(range(23))
+
+
+def test_what_a_killed_worker_had_is_lost_and_taken(move, old, tmp_path):
+    log = tmp_path / "log"
+    run(old, move.old.port, "fill", 25, log=log)
+    worker = start(old, move.old.port, "work", "celery", log=log)
+    client = move.old.client()
+    wait_for(lambda: client.hlen("unacked") >= 6 and len(numbers(log)) == 23, timeout=40)
+    worker.kill()
+    worker.wait()
+    time.sleep(1)
+    before = digest(client, own)
+    queue = ["celery", "--queue", "celery", "--visibility-timeout", "1s"]
+    lost = move.run(*queue, "--ledger", "w", "--json", code=3)
+    assert len(json.loads(lost.stdout)["queues"][0]["lost"]) == 6
+    said = json.loads(move.run(*queue, "--running", "take", "--ledger", "l", "--json").stdout)
+    assert said["queues"][0]["moved"] == {"unacked": 6}
+    move.run(None, "--undo", "l")
+    assert digest(client, own) == before
+    move.run(*queue, "--running", "take", "--ledger", "m")
+    assert sorted(worked(old, move.new.port, "celery", log, 28, dq=True)) == [*range(23), *range(30, 35)]
 
 
 def test_a_message_of_an_unknown_protocol_stays(move, old, tmp_path):

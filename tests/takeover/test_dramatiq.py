@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.harness.server import ROOT
+from tests.harness.server import ROOT, wait_for
 from tests.takeover.conftest import digest, numbers
 from tests.takeover.peers import HERE
 
@@ -16,11 +16,16 @@ pytest_plugins = ["tests.harness.cli_fixtures"]
 pytestmark = pytest.mark.slow
 
 
-def run(port, *words, log, dq=False):
+def start(port, *words, log, dq=False):
     env = {**os.environ, "PYTHONPATH": str(ROOT / "clients/python/src"), "TAKEOVER_LOG": str(log), "DQ": "1" if dq else ""}
     program = [sys.executable, str(HERE / "dramatiq_old.py"), str(port), *map(str, words)]
-    ended = subprocess.run(program, env=env, capture_output=True, text=True, timeout=90)
-    assert ended.returncode == 0, ended.stderr[-3000:]
+    return subprocess.Popen(program, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(*args, **options):
+    process = start(*args, **options)
+    _, error = process.communicate(timeout=90)
+    assert process.returncode == 0, error[-3000:]
 
 
 def test_each_message_runs_once_in_its_order(move, tmp_path):
@@ -46,3 +51,20 @@ def test_undo_leaves_every_key_as_it_was(move, tmp_path):
     assert digest(move.old.client(), heartbeats) == {}
     move.run(None, "--undo", "l")
     assert digest(move.old.client(), heartbeats) == before
+
+
+def test_what_a_killed_worker_had_is_lost_and_taken(move, tmp_path):
+    log, client = tmp_path / "log", move.old.client()
+    worker = start(move.old.port, "hold", log=log)
+    wait_for(lambda: sum(client.scard(key) for key in client.keys("*__acks__*.DQ")) == 5, timeout=20)
+    worker.kill()
+    worker.wait()
+    before = digest(client)
+    queue = ["dramatiq", "--queue", "default", "--running", "take", "--json"]
+    said = json.loads(move.run(*queue, "--ledger", "l").stdout)
+    assert said["queues"][0]["moved"] == {"acks": 5}
+    move.run(None, "--undo", "l")
+    assert digest(client) == before
+    move.run(*queue, "--ledger", "m")
+    run(move.new.port, "work", 5, log=log, dq=True)
+    assert sorted(numbers(log)) == list(range(40, 45))

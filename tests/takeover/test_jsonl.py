@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 
 import pytest
 
@@ -98,3 +99,20 @@ def test_what_runs_and_schedules_are_named(dq, r, export):
     said = dq("import", "jsonl", "--from", file, "--into", "copy-{queue}", code=3)
     assert "RUNNING" in said.stdout and "SCHEDULE daily" in said.stdout
     assert r.execute_command("DQ.LEN", "copy-q") == 0
+
+
+def test_delete_takes_out_what_the_file_has(dq, r, tmp_path, program):
+    fill(r)
+    r.execute_command("DQ.SEND", "q", "runs", "ID", "running", "PRIORITY", -9)
+    r.execute_command("DQ.FETCH", "q")
+    assert "needs a file" in dq("export", "jsonl", "--queue", "q", "--delete", code=1).stderr
+    before = r.execute_command("DQ.LEN", "q")
+    file = tmp_path / "out"
+    with file.open("w") as out:
+        command = [str(program), "--url", dq.url, "export", "jsonl", "--queue", "q", "--delete"]
+        ended = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 3 and "1 of them run" in ended.stderr
+    assert (before, r.execute_command("DQ.LEN", "q")) == (57, 1)
+    assert r.execute_command("DQ.LIST", "q", "dead", "IDS")[1] == []
+    assert "RUNNING" in dq("import", "jsonl", "--from", file, code=3).stdout
+    assert r.execute_command("DQ.LEN", "q") == 57

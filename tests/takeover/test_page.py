@@ -8,8 +8,14 @@ import time
 import pytest
 
 from tests.harness.server import ROOT, wait_for
-from tests.takeover import test_bullmq, test_celery, test_dramatiq, test_laravel
-from tests.takeover.peers import Bullmq, bullmq
+from tests.takeover import (
+    test_bullmq,
+    test_celery,
+    test_delayqueue,
+    test_dramatiq,
+    test_laravel,
+)
+from tests.takeover.peers import BULL, Bullmq, bullmq
 
 pytest_plugins = ["tests.harness.cli_fixtures"]
 pytestmark = pytest.mark.slow
@@ -22,11 +28,17 @@ def fill_celery(port, log):
     test_celery.run(ROOT, port, "fill", 3600, log=log)
 
 
+def fill_delayqueue(port, log):
+    subprocess.run([test_delayqueue.build(log.parent / "go"), str(port), "later"], check=True, timeout=60)
+
+
 FILL = {
     "BullMQ": (lambda port, log: Bullmq(bullmq(test_bullmq.VERSIONS[1])).run(port, "fill"), 0, 48),
+    "Bull": (lambda port, log: Bullmq(bullmq(BULL)).run(port, "fill"), 0, 48),
     "Celery": (fill_celery, 0, 29),
     "Dramatiq": (lambda port, log: test_dramatiq.run(port, "fill", 3600, log=log), 0, 26),
     "Laravel": (lambda port, log: (test_laravel.need_php("Laravel"), test_laravel.run(port, "fill", 3600, log=log)), 4, 16),
+    "HDT3213/delayqueue": (fill_delayqueue, 0, 10),
 }
 
 

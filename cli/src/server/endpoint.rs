@@ -11,7 +11,7 @@ use redis::{
 };
 
 use super::node::Node;
-use super::Server;
+use super::{sentinel, Server};
 use crate::failure::Failure;
 use crate::secret;
 
@@ -29,7 +29,8 @@ const DEFAULT: &str = "redis://127.0.0.1:6379";
 #[command(next_help_heading = "Connection")]
 pub struct Endpoint {
     /// redis://[user:password@]host[:port][/db], rediss://... for TLS, or redis+unix:///path. For
-    /// a Redis Cluster, any node. In the variable DQ_URL the password is hidden from `ps`
+    /// a Redis Cluster, any node. redis+sentinel://[user:password@]host:port[,host:port]/name[/db]
+    /// asks the Sentinels for the primary of that name. In the variable DQ_URL the password is hidden from `ps`
     /// [default: DQ_URL, or redis://127.0.0.1:6379]
     #[arg(long, global = true)]
     url: Option<String>,
@@ -99,8 +100,9 @@ impl Endpoint {
     /// Connects to a server of another system, which may be as old as Redis 5.
     pub fn connect_peer(&self) -> Result<Server, Failure> {
         match self.connect() {
-            Err(Failure::Refused(words))
-                if words.contains("HELLO") || words.contains("unknown command") =>
+            Err(Failure::Refused(words) | Failure::Lost(words))
+                if !words.contains("NOAUTH")
+                    && (words.contains("HELLO") || words.contains("unknown command")) =>
             {
                 let info = self.info()?;
                 let settings = info
@@ -154,9 +156,12 @@ impl Endpoint {
     pub(super) fn info(&self) -> Result<ConnectionInfo, Failure> {
         // The URL may hold a password, so no message repeats it.
         let (url, source) = self.url();
-        let info = url.as_str().into_connection_info().map_err(|_| {
-            Failure::mistake(format!("the URL ({source}) is none of a Redis server"))
-        })?;
+        let info = sentinel::resolved(&url)?
+            .as_ref()
+            .into_connection_info()
+            .map_err(|_| {
+                Failure::mistake(format!("the URL ({source}) is none of a Redis server"))
+            })?;
         let mut settings = info
             .redis_settings()
             .clone()

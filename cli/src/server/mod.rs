@@ -3,6 +3,7 @@
 mod endpoint;
 mod line;
 mod node;
+mod sentinel;
 
 use std::collections::BTreeMap;
 
@@ -167,7 +168,13 @@ impl Cluster {
     fn pipeline(&mut self, cmds: &[Cmd]) -> Result<Vec<RedisResult<Value>>, Failure> {
         let mut by_node = BTreeMap::<usize, Vec<usize>>::new();
         for (i, cmd) in cmds.iter().enumerate() {
-            let slot = node::slot(cmd.args_iter().nth(1).map_or(b"", key));
+            // Scripts have their first key behind their own name and the number of keys.
+            let is_script = cmd
+                .args_iter()
+                .next()
+                .is_some_and(|name| key(name).starts_with(b"EVAL"));
+            let at = if is_script { 3 } else { 1 };
+            let slot = node::slot(cmd.args_iter().nth(at).map_or(b"", key));
             let owner = self
                 .ranges
                 .iter()

@@ -11,7 +11,9 @@ use crate::time_text::{parse_interval, Millis};
 pub enum From {
     /// BullMQ on Redis; tried with 4.17.0, 5.81.5 and 6.7.0
     Bullmq,
-    /// Celery 5 on Redis, kombu's transport; tried with 5.4.0 and 5.7.0
+    /// Bull on Redis; tried with 4.16.5
+    Bull,
+    /// Celery 5 on Redis, kombu's transport; tried with 5.4.0, 5.5.3, 5.6.3 and 5.7.0
     Celery,
     /// Laravel's queues on Redis; tried with 8.83
     Laravel,
@@ -30,6 +32,8 @@ pub enum RunningJobs {
     Wait,
     /// Leave them to their workers
     Leave,
+    /// As wait, and take those that are lost by the old queue's own rules
+    Take,
 }
 
 /// What becomes of the jobs that have failed for good.
@@ -59,6 +63,12 @@ pub struct ImportArgs {
     /// What the old keys begin with, where the application has changed it
     #[arg(long)]
     pub prefix: Option<String>,
+    /// bullmq, bull: the major version of the keys, where both have used the queue
+    #[arg(long, value_name = "N")]
+    pub peer_version: Option<u64>,
+    /// bullmq, bull: `maxStalledCount` of the workers, for --running take
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub max_stalled: u64,
     /// delayqueue: the library uses UseHashTagKey
     #[arg(long)]
     pub hash_tag: bool,
@@ -127,4 +137,7 @@ pub struct ExportArgs {
     /// Only messages in this state, as often as need be [default: all but the ended]
     #[arg(long)]
     pub state: Vec<String>,
+    /// Take each message out of its queue once the disk has its line. The output must be a file
+    #[arg(long)]
+    pub delete: bool,
 }

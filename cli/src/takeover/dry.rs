@@ -6,9 +6,9 @@ use redis::Value;
 use serde_json::json;
 
 use super::args::{DeadJobs, ImportArgs};
-use super::ends::{at_source, at_target_end, Keys, Script};
+use super::ends::{at_source, at_target_end, claim, Keys, Script, Want};
 use super::lane::passed;
-use super::peer::{on, Names, Peer, Place, State};
+use super::peer::{Names, Peer, Place, State};
 use super::read::{clock, number, texts};
 use super::record::Record;
 use crate::failure::Failure;
@@ -51,12 +51,7 @@ pub fn run(
         clock(&mut target).map_err(at_target_end)?,
     ];
     let skews = skews.map(|time| time as i64 - here() as i64);
-    let parts = [
-        include_str!("lua/begin.lua"),
-        peer.claim(),
-        include_str!("lua/end.lua"),
-    ];
-    let mut script = Script::new(&parts);
+    let mut script = Script::new(&[&peer.row().script()]);
     script.load(&mut source).map_err(at_source)?;
     let headings = [
         "QUEUE",
@@ -74,7 +69,8 @@ pub fn run(
     for names in names {
         let seen = peer.look(&mut source, names).map_err(at_source)?;
         let running = peer.running(&mut source, &names.queue).map_err(at_source)?;
-        for place in &seen.places {
+        let places = seen.places.iter();
+        for place in places.filter(|place| place.state != State::Running) {
             let mut row = look(peer, &mut source, &script, names, place)?;
             if place.state == State::Dead && args.dead == DeadJobs::Leave && row.count > 0 {
                 row.stays = BTreeMap::from([("--dead leave".to_owned(), row.count)]);
@@ -148,9 +144,8 @@ fn look(
     names: &Names,
     place: &Place,
 ) -> Result<Row, Failure> {
-    let key = place.keys.first().map_or(b"".as_slice(), Vec::as_slice);
     let mut row = Row {
-        count: number(source, &on(place.count, key))
+        count: number(source, &place.count())
             .map_err(at_source)?
             .unsigned_abs(),
         ..Row::default()
@@ -193,17 +188,12 @@ fn peek(
     place: &Place,
     offset: u64,
 ) -> Result<(Vec<Record>, Stays), Failure> {
-    let own = Keys::of(stem.to_vec());
-    let mut keys = vec![own.claim.as_slice(), &own.state, &own.lease];
-    keys.extend(place.keys.iter().map(Vec::as_slice));
-    let mut cmd = script.call(&keys);
-    cmd.arg("")
-        .arg("peek")
-        .arg(offset)
-        .arg(STEP)
-        .arg(&place.name)
-        .arg(here())
-        .arg(&place.words);
+    let want = Want {
+        offset,
+        count: STEP as usize,
+        now: here(),
+    };
+    let cmd = claim(script, &Keys::of(stem.to_vec()), place, "peek", "", want);
     let reply = source.call(&cmd).map_err(at_source)?;
     let Value::Array(parts) = &reply else {
         return Err(unexpected());

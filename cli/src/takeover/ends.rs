@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use redis::{Cmd, Value};
 
 use super::ledger::Ledger;
-use super::peer::{Peer, Words};
+use super::peer::{Peer, Place, Words};
 use super::read::{info, text, texts};
 use super::record::{Bytes, Record};
 use crate::failure::Failure;
@@ -51,6 +51,41 @@ impl Script {
         cmd.arg(&self.hash).arg(keys.len()).arg(keys);
         cmd
     }
+}
+
+/// What a claim is asked: how many jobs are passed over, how many are claimed at most, and the time of the source.
+#[derive(Debug, Clone, Copy)]
+pub struct Want {
+    /// The jobs of the place that are passed over.
+    pub offset: u64,
+    /// The most jobs.
+    pub count: usize,
+    /// Unix ms.
+    pub now: u64,
+}
+
+/// Begins a call of a peer's script on a place: `take` claims for the holder of the lease, `peek` only reads.
+pub fn claim(
+    script: &Script,
+    keys: &Keys,
+    place: &Place,
+    mode: &str,
+    token: &str,
+    want: Want,
+) -> Cmd {
+    let mut cmd = script.call(&[
+        &keys.claim,
+        &keys.state,
+        &keys.lease,
+        &place.key,
+        &keys.stem,
+    ]);
+    cmd.arg(token).arg(mode).arg(want.offset).arg(want.count);
+    cmd.arg(&place.name)
+        .arg(want.now)
+        .arg(place.kind)
+        .arg(&place.words);
+    cmd
 }
 
 /// The keys of an import at both ends.
@@ -106,13 +141,12 @@ pub struct Ends {
     pub target: Server,
     /// The ledger.
     pub ledger: Ledger,
-    /// The scripts: claims, the end of a batch, the lease, sending, and what puts back.
-    pub claim: Script,
+    /// The scripts: claims and their return, the end of a batch, the lease, sending, and what takes messages out again.
+    pub peer: Script,
     settle: Script,
     lease: Script,
     send: Script,
     back: Script,
-    restore: Script,
     /// Whether the target says when its disk has what it was sent.
     waits_for_disk: bool,
 }
@@ -136,29 +170,18 @@ impl Ends {
         ledger: Ledger,
         peer: &dyn Peer,
     ) -> Result<Ends, Failure> {
-        let claim = [
-            include_str!("lua/begin.lua"),
-            peer.claim(),
-            include_str!("lua/end.lua"),
-        ];
         let mut ends = Ends {
             source,
             target,
             ledger,
-            claim: Script::new(&claim),
+            peer: Script::new(&[&peer.row().script()]),
             settle: Script::new(&[include_str!("lua/settle.lua")]),
             lease: Script::new(&[include_str!("lua/lease.lua")]),
             send: Script::new(&[include_str!("lua/send.lua")]),
-            back: Script::new(&[include_str!("lua/back.lua")]),
-            restore: Script::new(&[include_str!("lua/restore.lua"), peer.restore()]),
+            back: Script::new(&[include_str!("lua/purge.lua"), include_str!("lua/back.lua")]),
             waits_for_disk: false,
         };
-        for script in [
-            &mut ends.claim,
-            &mut ends.settle,
-            &mut ends.lease,
-            &mut ends.restore,
-        ] {
+        for script in [&mut ends.peer, &mut ends.settle, &mut ends.lease] {
             script.load(&mut ends.source).map_err(at_source)?;
         }
         for script in [&mut ends.send, &mut ends.back] {
@@ -176,21 +199,20 @@ impl Ends {
 
     /// Waits until the disk of the target has what it was sent. Returns whether it can say so.
     fn disk(&mut self) -> Result<bool, Failure> {
-        if !self.target.nodes().is_empty() {
-            return Ok(false);
-        }
         let mut cmd = redis::cmd("WAITAOF");
         cmd.arg(1).arg(0).arg(DISK);
-        match self.target.call(&cmd) {
-            Ok(Value::Array(counts)) => match counts.first() {
-                Some(Value::Int(1)) => Ok(true),
-                _ => Err(Failure::mistake(
-                    "TARGET: its disk does not get what it was sent",
-                )),
-            },
-            Ok(_) | Err(Failure::Refused(_)) => Ok(false),
-            Err(failure) => Err(at_target_end(failure)),
+        for node in 0..self.target.nodes().len().max(1) {
+            match self.target.call_on(node, &cmd) {
+                Ok(Value::Array(counts)) if counts.first() == Some(&Value::Int(1)) => {}
+                Ok(Value::Array(_)) => {
+                    let words = "TARGET: its disk does not get what it was sent";
+                    return Err(Failure::mistake(words));
+                }
+                Ok(_) | Err(Failure::Refused(_)) => return Ok(false),
+                Err(failure) => return Err(at_target_end(failure)),
+            }
         }
+        Ok(true)
     }
 
     /// Takes or renews the lease. Fails with BUSY if another ledger has it.
@@ -266,22 +288,12 @@ impl Ends {
         records: &[Record],
         how: Back,
     ) -> Result<Vec<Bytes>, Failure> {
-        let mut cmd = match how {
-            Back::Stays => {
-                let mut cmd = self
-                    .restore
-                    .call(&[&keys.stays, &keys.stem, &keys.conflicts]);
-                cmd.arg(records.len()).arg("trim");
-                cmd
-            }
-            Back::Undo(place) => {
-                let mut cmd = self
-                    .restore
-                    .call(&[&keys.undone, &keys.stem, &keys.conflicts]);
-                cmd.arg(place).arg("mark");
-                cmd
-            }
+        let (list, count, word) = match how {
+            Back::Stays => (&keys.stays, records.len() as u64, "trim"),
+            Back::Undo(place) => (&keys.undone, place, "mark"),
         };
+        let mut cmd = self.peer.call(&[list, &keys.stem, &keys.conflicts]);
+        cmd.arg(count).arg(word);
         for record in records {
             cmd.arg(&record.packed);
         }

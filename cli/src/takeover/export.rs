@@ -1,17 +1,18 @@
 //! `dq export jsonl`: one line for the queue, with its options and schedules, one for each message, and one for the end, with
 //! a digest. Bytes that are no text are an object `{"base64": ...}`, wherever they are.
 
-use std::io::{BufWriter, Write};
+use std::io::{stdout, BufWriter, Write};
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use redis::Value;
 use ring::digest::{digest, SHA256};
+use rustix::fs::{fdatasync, fstat, FileType};
 use serde_json::{json, Map, Value as Json};
 
 use super::args::ExportArgs;
-use super::ends::at_source;
+use super::ends::{at_source, Script};
 use super::ledger::new_id;
-use super::read::clock;
+use super::read::{clock, number};
 use crate::failure::Failure;
 use crate::model::record::{bytes, Record};
 use crate::model::settings::server_words;
@@ -44,6 +45,17 @@ const KEPT: [&str; 11] = [
 /// Writes the queues.
 pub fn run(server: &mut Server, args: &ExportArgs, out: &mut Output) -> Result<(), Failure> {
     let mut to = BufWriter::with_capacity(1 << 16, &mut out.to);
+    let mut outs = Script::new(&[include_str!("lua/purge.lua"), include_str!("lua/out.lua")]);
+    if args.delete {
+        let file = fstat(stdout()).map(|file| FileType::from_raw_mode(file.st_mode));
+        if file != Ok(FileType::RegularFile) {
+            return Err(Failure::mistake(
+                "--delete needs a file as the output, as in `dq export jsonl ... --delete > FILE`",
+            ));
+        }
+        outs.load(server).map_err(at_source)?;
+    }
+    let mut stayed = 0;
     let states: Vec<&str> = match args.state.is_empty() {
         true => STATES.to_vec(),
         false => args.state.iter().map(String::as_str).collect(),
@@ -70,11 +82,27 @@ pub fn run(server: &mut Server, args: &ExportArgs, out: &mut Output) -> Result<(
                     sum.add(&message);
                     writeln!(to, "{message}")?;
                 }
+                if args.delete && !records.is_empty() {
+                    to.flush()?;
+                    fdatasync(stdout()).map_err(std::io::Error::from)?;
+                    let mut cmd = outs.call(&[key]);
+                    for record in &records {
+                        let word = |field| record.bytes(field).unwrap_or_default();
+                        cmd.arg(word("id"))
+                            .arg(record.count("attempt"))
+                            .arg(word("payload"));
+                    }
+                    stayed += number(server, &cmd).map_err(at_source)?.unsigned_abs();
+                }
             }
         }
         writeln!(to, "{}", sum.line())?;
         to.flush()?;
         eprintln!("dq: {queue}: {} messages, digest {}", sum.count, sum.text());
+    }
+    if stayed > 0 {
+        eprintln!("dq: {stayed} of them run, or were delivered or changed meanwhile: their lines are written, and they are still there");
+        return Err(Failure::Stayed(stayed));
     }
     Ok(())
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use super::ends::{at_source, at_target_end, is_time, Back, Ends, Keys, SCRIPT};
+use super::ends::{at_source, at_target_end, claim, is_time, Back, Ends, Keys, Want, SCRIPT};
 use super::ledger::Entry;
-use super::peer::{on, Names, Peer, Place, Seen, State, Words};
+use super::peer::{on, Names, Peer, Place, Running, Seen, State, Words};
 use super::read::{number, texts};
 use super::record::{Bytes, Record};
 use super::stop::Stop;
@@ -37,7 +37,7 @@ pub struct Lane {
     /// Jobs that stay, by reason.
     pub stays: BTreeMap<String, u64>,
     /// Jobs that workers of the peer have lost.
-    pub lost: Vec<String>,
+    pub lost: Vec<Bytes>,
     token: String,
     marker: String,
     /// The number of the last job that is at the target.
@@ -71,7 +71,19 @@ impl Lane {
                 1
             };
             for _ in 0..scripts {
-                cmds.push(self.claim(ends, place, offset, want.min(SCRIPT)));
+                let want = Want {
+                    offset,
+                    count: want.min(SCRIPT),
+                    now: here().saturating_add_signed(self.skew),
+                };
+                cmds.push(claim(
+                    &ends.peer,
+                    &self.keys,
+                    place,
+                    "take",
+                    &self.token,
+                    want,
+                ));
             }
         }
         let mut range = on("LRANGE", &self.keys.claim);
@@ -94,22 +106,6 @@ impl Lane {
             })?);
         }
         Ok(pulled)
-    }
-
-    /// Begins a call of the script that claims.
-    fn claim(&self, ends: &Ends, place: &Place, offset: u64, count: usize) -> redis::Cmd {
-        let mut keys = vec![
-            self.keys.claim.as_slice(),
-            &self.keys.state,
-            &self.keys.lease,
-        ];
-        keys.extend(place.keys.iter().map(Vec::as_slice));
-        let mut cmd = ends.claim.call(&keys);
-        cmd.arg(&self.token).arg("take").arg(offset).arg(count);
-        cmd.arg(&place.name)
-            .arg(here().saturating_add_signed(self.skew))
-            .arg(&place.words);
-        cmd
     }
 
     /// Brings claimed jobs into the ledger and to the target. Waits while that is full.
@@ -258,6 +254,29 @@ impl Lane {
         Ok(moved)
     }
 
+    /// Takes the jobs that workers have lost. Returns how many went.
+    pub fn take_lost(
+        &mut self,
+        ends: &mut Ends,
+        peer: &dyn Peer,
+        running: &Running,
+        pace: &mut dyn Pace,
+    ) -> Result<u64, Failure> {
+        let mut moved = 0;
+        for mut place in self.places(&[State::Running]) {
+            let words = place.words.clone();
+            for ids in running.lost.chunks(SCRIPT) {
+                place.words.clone_from(&words);
+                place.words.push(running.since.to_string().into_bytes());
+                place.words.extend(ids.iter().cloned());
+                moved += self.pass(ends, peer, &place, pace)?;
+            }
+            // Those that stay are named as lost.
+            self.passed.remove(&place.name);
+        }
+        Ok(moved)
+    }
+
     /// Returns what stays in its place, by reason, as it was seen last.
     pub fn passed_over(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
@@ -314,11 +333,11 @@ impl Lane {
         Ok(())
     }
 
-    /// Returns the places of a state, as often as they are asked for.
-    pub fn places(&self, is_dead: bool) -> Vec<Place> {
+    /// Returns the places of these states.
+    pub fn places(&self, states: &[State]) -> Vec<Place> {
         let places = self.seen.places.iter();
         places
-            .filter(|place| (place.state == State::Dead) == is_dead)
+            .filter(|place| states.contains(&place.state))
             .cloned()
             .collect()
     }
@@ -326,9 +345,8 @@ impl Lane {
     /// Returns how many jobs are in the places, as many as stay there not counted.
     pub fn left(&self, ends: &mut Ends) -> Result<u64, Failure> {
         let places = self.seen.places.iter();
-        let cmds: Vec<_> = places
-            .map(|place| on(place.count, place.keys.first().map_or(b"", Vec::as_slice)))
-            .collect();
+        let places = places.filter(|place| place.state != State::Running);
+        let cmds: Vec<_> = places.map(Place::count).collect();
         let mut all = 0;
         for reply in ends.source.pipeline(&cmds).map_err(at_source)? {
             if let Value::Int(count) = reply.map_err(at_source)? {

@@ -10,12 +10,15 @@ use super::lane::Lane;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::Table;
-use crate::text::plural;
+use crate::text::{plural, printable};
 use crate::time_text::span;
 
 /// The time between two lines, and between two states of a bar.
 const LINE: Duration = Duration::from_secs(1);
 const BAR: Duration = Duration::from_millis(200);
+
+/// The most lost jobs that are named in the table.
+const NAMED: usize = 20;
 
 /// The columns of a bar.
 const WIDTH: u64 = 24;
@@ -126,8 +129,15 @@ pub fn end(done: &Done, out: &mut Output) -> Result<(), Failure> {
             stays.insert("running".to_owned(), running - lost);
         }
         if lost > 0 {
+            let ids: Vec<_> = lane
+                .lost
+                .iter()
+                .take(NAMED)
+                .map(|id| printable(id))
+                .collect();
+            let rest = if lane.lost.len() > NAMED { ", ..." } else { "" };
             stays.insert(
-                format!("LOST by its worker: {}", lane.lost.join(", ")),
+                format!("LOST by its worker: {}{rest}", ids.join(", ")),
                 lost,
             );
         }
@@ -154,7 +164,8 @@ pub fn end(done: &Done, out: &mut Output) -> Result<(), Failure> {
             ]);
         }
         list.push(json!({
-            "queue": name, "key": crate::json::name(&lane.names.key), "moved": lane.moved, "stayed": stays, "lost": lane.lost,
+            "queue": name, "key": crate::json::name(&lane.names.key), "moved": lane.moved, "stayed": stays,
+            "lost": lane.lost.iter().map(|id| printable(id)).collect::<Vec<_>>(),
         }));
     }
     let second = all as f64 / took.as_secs_f64().max(1e-3);

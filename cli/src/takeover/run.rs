@@ -10,7 +10,10 @@ use super::args::{DeadJobs, From, ImportArgs, RunningJobs};
 use super::ends::{at_source, at_target_end, Ends};
 use super::lane::{Lane, Pace};
 use super::ledger::Ledger;
-use super::peer::{on, BullMq, Celery, CeleryOptions, DelayQueue, Dramatiq, Laravel, Names, Peer};
+use super::peer::{
+    on, BullMq, BullOptions, Celery, CeleryOptions, DelayQueue, Dramatiq, Laravel, Names, Peer,
+    Running, State,
+};
 use super::pulse::Pulse;
 use super::read::{clock, info};
 use super::report::{end, Done, Progress};
@@ -32,6 +35,10 @@ const SETTLE_WAITING: Duration = Duration::from_secs(300);
 
 /// The time between two looks at what workers have, and between two renewals of a lease.
 const OFTEN: Duration = Duration::from_secs(2);
+
+/// What goes first, and what goes as long as the import runs.
+const DEAD: [State; 1] = [State::Dead];
+const LIVE: [State; 2] = [State::Waiting, State::Delayed];
 
 /// Runs `dq import` of a peer.
 pub fn run(endpoint: &Endpoint, args: &ImportArgs, out: &mut Output) -> Result<(), Failure> {
@@ -58,7 +65,8 @@ pub fn run(endpoint: &Endpoint, args: &ImportArgs, out: &mut Output) -> Result<(
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("dq-import-{}.ledger", name(kind))));
     let about = json!({
-        "peer": name(kind), "from": source.place(), "to": target.place(), "prefix": args.prefix,
+        "peer": name(kind), "from": place(&args.from, &source),
+        "to": place(args.to.as_deref().unwrap_or_default(), &target), "prefix": args.prefix,
         "hash_tag": args.hash_tag,
     });
     let ledger = Ledger::open(&path, &about)?;
@@ -93,16 +101,31 @@ pub fn run(endpoint: &Endpoint, args: &ImportArgs, out: &mut Output) -> Result<(
     end(&done, out)
 }
 
+/// Returns how the ledger names a server. Of one that Sentinels name these are it, as the primary may be another one by then.
+fn place(url: &str, server: &Server) -> String {
+    let hosts = url
+        .split_once("+sentinel://")
+        .map(|(_, rest)| rest.rsplit('@').next());
+    hosts.flatten().unwrap_or(server.place()).to_owned()
+}
+
 /// Returns the peer of a name, with the prefix of its keys.
 pub fn peer(kind: From, prefix: Option<&str>, args: &ImportArgs) -> Result<Box<dyn Peer>, Failure> {
     Ok(match kind {
-        From::Bullmq => Box::new(BullMq::new(prefix)),
+        From::Bullmq | From::Bull => Box::new(BullMq::new(
+            prefix,
+            BullOptions {
+                is_bull: kind == From::Bull,
+                version: args.peer_version,
+                stalls: args.max_stalled,
+            },
+        )),
         From::Celery => Box::new(Celery::new(
             prefix,
             CeleryOptions {
                 sep: args.sep.clone(),
                 steps: args.priority_steps.clone(),
-                visibility: args.visibility_timeout / 1000,
+                visibility: args.visibility_timeout,
             },
         )),
         From::Laravel => Box::new(Laravel::new(prefix)),
@@ -237,14 +260,15 @@ impl Import<'_> {
         self.began = Instant::now();
         self.count()?;
         if self.args.dead == DeadJobs::Take {
-            self.pass(peer, true)?;
+            self.pass(peer, &DEAD, &[])?;
         }
         for lane in &self.lanes {
             lane.limit(&mut self.ends)?;
         }
+        let takes = self.args.running == RunningJobs::Take;
         let (mut looked, mut running, mut said) = (None::<Instant>, Vec::new(), None);
         loop {
-            let moved = self.pass(peer, false)?;
+            let mut moved = self.pass(peer, &LIVE, &[])?;
             if self.stop.is_asked() {
                 break;
             }
@@ -253,24 +277,30 @@ impl Import<'_> {
                 // A queue that pauses delivers nothing, and so makes no dead message.
                 let pauses = self.lanes.iter().any(|lane| !lane.seen.pause.is_empty());
                 if self.args.dead == DeadJobs::Take && self.args.follow && !pauses {
-                    self.pass(peer, true)?;
+                    self.pass(peer, &DEAD, &[])?;
                 }
                 running = self.running(peer)?;
-                let remark = running.iter().find_map(|(_, remark)| remark.clone());
+                let remark = running.iter().find_map(|running| running.remark.clone());
                 if let Some(words) = remark.as_ref().filter(|_| remark != said) {
                     eprintln!("dq: {words}");
                 }
                 said = remark;
+                if takes && !pauses {
+                    moved += self.pass(peer, &[], &running)?;
+                    running = self.running(peer)?;
+                }
                 self.count()?;
             }
-            let waits = self.args.running == RunningJobs::Wait;
+            let waits = self.args.running != RunningJobs::Leave;
             let is_over = running
                 .iter()
                 .zip(&self.lanes)
-                .all(|((count, _), lane)| *count <= lane.lost.len() as u64);
+                .all(|(running, lane)| running.count <= lane.lost.len() as u64);
             if !self.args.follow && moved == 0 && (is_over || !waits) {
+                let had: Vec<_> = self.lanes.iter().map(|lane| lane.lost.len()).collect();
                 running = self.running(peer)?;
-                if self.pass(peer, false)? == 0 {
+                let has: Vec<_> = self.lanes.iter().map(|lane| lane.lost.len()).collect();
+                if self.pass(peer, &LIVE, &[])? == 0 && (!takes || has == had) {
                     break;
                 }
             }
@@ -288,12 +318,18 @@ impl Import<'_> {
             lanes,
             took,
             ping: self.pulse.p99(),
-            running: running.into_iter().map(|(count, _)| count).collect(),
+            running: running.into_iter().map(|running| running.count).collect(),
         })
     }
 
-    /// Passes once through the places of all queues. Returns how many jobs went.
-    fn pass(&mut self, peer: &dyn Peer, is_dead: bool) -> Result<u64, Failure> {
+    /// Passes once through the places of all queues, and takes what workers have lost. Returns how many jobs went.
+    fn pass(
+        &mut self,
+        peer: &dyn Peer,
+        states: &[State],
+        lost: &[Running],
+    ) -> Result<u64, Failure> {
+        let mut lost = lost.iter();
         let mut moved = 0;
         let settle = match (self.args.follow, self.ends.waits_for_disk()) {
             (false, _) => SETTLE,
@@ -310,8 +346,11 @@ impl Import<'_> {
             gone: &mut self.gone,
         };
         for lane in &mut self.lanes {
-            for place in lane.places(is_dead) {
+            for place in lane.places(states) {
                 moved += lane.pass(&mut self.ends, peer, &place, &mut going)?;
+            }
+            if let Some(running) = lost.next() {
+                moved += lane.take_lost(&mut self.ends, peer, running, &mut going)?;
             }
             lane.settle_in_time(&mut self.ends, &going)?;
         }
@@ -319,15 +358,15 @@ impl Import<'_> {
     }
 
     /// Asks what the workers have, and renews the leases.
-    fn running(&mut self, peer: &mut dyn Peer) -> Result<Vec<(u64, Option<String>)>, Failure> {
+    fn running(&mut self, peer: &mut dyn Peer) -> Result<Vec<Running>, Failure> {
         let mut all = Vec::new();
         for lane in &mut self.lanes {
             lane.hold(&mut self.ends)?;
             let running = peer
                 .running(&mut self.ends.source, &lane.names.queue)
                 .map_err(at_source)?;
-            lane.lost = running.lost;
-            all.push((running.count, running.remark));
+            lane.lost.clone_from(&running.lost);
+            all.push(running);
         }
         Ok(all)
     }

@@ -123,11 +123,14 @@ func main() {
 		// Two messages that a consumer has and does not end, one of them without retries, then those that wait.
 		held := make(chan struct{})
 		queue := delayqueue.NewQueue0("orders", cli, append(options, func(string) bool { <-held; return true })...)
-		queue.WithMaxConsumeDuration(2 * time.Second).WithFetchLimit(2).WithConcurrent(2).WithFetchInterval(50 * time.Millisecond)
+		queue.WithMaxConsumeDuration(4 * time.Second).WithFetchLimit(2).WithConcurrent(2).WithFetchInterval(50 * time.Millisecond)
 		send(queue, "held", 0, 5)
 		send(queue, "held-for-the-last-time", 0, 0)
 		queue.StartConsume()
 		time.Sleep(1500 * time.Millisecond)
+		fallthrough
+	case "later":
+		queue := delayqueue.NewQueue0("orders", cli, append(options, func(string) bool { return true })...)
 		for n := 0; n < 10; n++ {
 			send(queue, strconv.Itoa(n), time.Hour+time.Duration(n)*time.Second, n)
 		}

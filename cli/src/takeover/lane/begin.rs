@@ -24,6 +24,8 @@ impl Lane {
     ) -> Result<Lane, Failure> {
         let keys = Keys::of(peer.stem(&names.queue));
         let token = format!("{} {ledger} {}", ends.ledger.id, new_id()?);
+        // What is refused here leaves no lease.
+        let seen = peer.look(&mut ends.source, &names).map_err(at_source)?;
         ends.hold(&keys, &token)?;
         if number(&mut ends.source, &on("EXISTS", &keys.undone)).map_err(at_source)? > 0 {
             let words = format!(
@@ -32,7 +34,6 @@ impl Lane {
             );
             return Err(Failure::mistake(words));
         }
-        let seen = peer.look(&mut ends.source, &names).map_err(at_source)?;
         for words in &peer.prepare(&mut ends.source, &names)? {
             ends.target.call(&command(words)).map_err(at_target_end)?;
         }

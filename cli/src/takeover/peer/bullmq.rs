@@ -1,17 +1,25 @@
-//! BullMQ 4 to 6 on Redis. Its jobs become what BullMQ 6 itself reads with dq as its backend.
+//! BullMQ 4 to 6 on Redis, and Bull, from which it comes. Their jobs become what BullMQ 6 itself reads with dq as its backend.
 
 mod job;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::{beside, on, words, Names, Peer, Place, Running, Seen, State, Translation, Words};
+use super::{beside, named, on, words};
+use super::{Names, Peer, Row, Running, Seen, State, Translation, Words};
 use crate::failure::Failure;
 use crate::server::Server;
 use crate::takeover::read::{ask, fields, number, scan, texts};
 use crate::takeover::record::{Bytes, Record};
 use crate::text::printable;
-use job::{due, Job};
+use job::{due, stalled, Job};
+
+const ROW: Row = Row {
+    sep: ":",
+    next: "tail",
+    lua: include_str!("../lua/bullmq.lua"),
+    options: "RETRIES -1 BACKOFF FIXED 0 ONRETRY SKIP RETAINCOUNT 0 RETAIN 9007199254740991",
+};
 
 /// The newest major version whose keys are known.
 const NEWEST: u64 = 6;
@@ -28,31 +36,101 @@ const LOGS: &str = "604800000";
 /// The rounds after which an active job without a lock is lost: those of two stalled checks.
 const LOST_AFTER: Duration = Duration::from_secs(60);
 
-/// A BullMQ of one prefix.
+/// What the command line says of a BullMQ or a Bull.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Whether it is Bull, and not BullMQ.
+    pub is_bull: bool,
+    /// The major version of its keys, where they do not tell whether they are Bull's or BullMQ's.
+    pub version: Option<u64>,
+    /// How often its workers may lose a job before it is dead: `maxStalledCount`.
+    pub stalls: u64,
+}
+
+/// A BullMQ or a Bull of one prefix.
 pub struct BullMq {
     prefix: String,
+    options: Options,
     /// The active jobs that have had no lock, and since when.
     unlocked: BTreeMap<Bytes, Instant>,
 }
 
 impl BullMq {
     /// Creates the peer. The prefix is BullMQ's, `bull` by default.
-    pub fn new(prefix: Option<&str>) -> BullMq {
+    pub fn new(prefix: Option<&str>, options: Options) -> BullMq {
         BullMq {
             prefix: prefix.unwrap_or("bull").to_owned(),
+            options,
             unlocked: BTreeMap::new(),
         }
     }
 
-    fn place(&self, queue: &str, name: &str, state: State) -> Place {
+    /// Refuses the keys of another version, and those of Bull if this is BullMQ, or the other way.
+    fn check(
+        &self,
+        source: &mut Server,
+        queue: &str,
+        meta: &BTreeMap<Bytes, Bytes>,
+    ) -> Result<(), Failure> {
+        let written = meta.get(b"version".as_slice()).map(|text| printable(text));
+        let major = |version: &str| {
+            version
+                .strip_prefix("bullmq:")?
+                .split('.')
+                .next()?
+                .parse()
+                .ok()
+        };
+        let (name, newest) = if self.options.is_bull {
+            ("bull", 4)
+        } else {
+            ("bullmq", NEWEST)
+        };
+        let version = self.options.version.or(written
+            .as_deref()
+            .map(|text| major(text).unwrap_or(u64::MAX)));
+        let says = written.unwrap_or_else(|| format!("version {}", version.unwrap_or_default()));
+        if version.is_some_and(|version| {
+            version > newest && (!self.options.is_bull || self.options.version.is_some())
+        }) {
+            return Err(Failure::mistake(format!(
+                "UNKNOWN {queue}: its keys are of {says}, and those up to {name} {newest} are known"
+            )));
+        }
+        if self.options.version.is_some() {
+            return Ok(());
+        }
         let stem = self.stem(queue);
-        let is_list = matches!(name, "wait" | "paused");
-        Place {
-            name: name.to_owned(),
-            state,
-            keys: vec![beside(&stem, &format!(":{name}")), stem],
-            words: vec![(if is_list { "list" } else { "zset" }).to_owned()],
-            count: if is_list { "LLEN" } else { "ZCARD" },
+        let mut any = |names: &[&str]| {
+            let mut exists = redis::cmd("EXISTS");
+            exists.arg(
+                names
+                    .iter()
+                    .map(|name| beside(&stem, name))
+                    .collect::<Vec<_>>(),
+            );
+            Ok::<_, Failure>(number(source, &exists)? > 0)
+        };
+        // Bull writes `paused` there for the BullMQ that may come.
+        let is_bullmq =
+            meta.keys().any(|name| name != b"paused") || any(&[":events", ":marker", ":pc"])?;
+        let is_bull = any(&[":priority", ":meta-paused"])?
+            || !is_bullmq && any(&[":wait", ":paused", ":delayed", ":active", ":failed"])?;
+        let is_other = if self.options.is_bull {
+            is_bullmq
+        } else {
+            is_bull
+        };
+        match is_other {
+            false => Ok(()),
+            true => Err(Failure::mistake(format!(
+                "UNKNOWN {queue}: its keys are {}: say with --peer-version that they are {name}'s",
+                match (is_bull, is_bullmq) {
+                    (true, true) => "those of Bull and of BullMQ",
+                    (true, _) => "those of Bull",
+                    _ => "those of BullMQ",
+                }
+            ))),
         }
     }
 }
@@ -60,41 +138,25 @@ impl BullMq {
 impl Peer for BullMq {
     fn queues(&self, source: &mut Server) -> Result<Vec<String>, Failure> {
         let begin = format!("{}:", self.prefix);
-        let mut found: Vec<String> = scan(source, &format!("{begin}*:meta"))?
-            .into_iter()
-            .filter_map(|key| {
-                let name = key.strip_prefix(&begin)?.strip_suffix(":meta")?;
-                Some(name.to_owned())
-            })
-            .collect();
-        found.sort();
-        found.dedup();
-        Ok(found)
+        // A queue of BullMQ has this key, and one of Bull that has ever had a job the other.
+        let end = if self.options.is_bull { ":id" } else { ":meta" };
+        let keys = scan(source, &format!("{begin}*{end}"))?;
+        named(&keys, |key| key.strip_prefix(&begin)?.strip_suffix(end))
     }
 
     fn stem(&self, queue: &str) -> Bytes {
         format!("{}:{queue}", self.prefix).into_bytes()
     }
 
-    fn key(&self, queue: &str) -> String {
-        format!("{}:{queue}", self.prefix)
+    fn row(&self) -> &'static Row {
+        &ROW
     }
 
     fn look(&self, source: &mut Server, names: &Names) -> Result<Seen, Failure> {
         let stem = self.stem(&names.queue);
         let meta = fields(source, &on("HGETALL", &beside(&stem, ":meta")))?;
         let of = |name: &str| meta.get(name.as_bytes()).map(|text| printable(text));
-        if let Some(version) = of("version") {
-            let major = version
-                .strip_prefix("bullmq:")
-                .and_then(|rest| rest.split('.').next()?.parse::<u64>().ok());
-            if major.is_none_or(|major| major > NEWEST) {
-                return Err(Failure::mistake(format!(
-                    "UNKNOWN {}: its keys are of {version}, and those up to bullmq {NEWEST} are known",
-                    names.queue
-                )));
-            }
-        }
+        self.check(source, &names.queue, &meta)?;
         let mut settings = Vec::new();
         let mut set = |name: &str, value: &str, option: &[&str]| {
             let key = beside(&names.key, ":meta");
@@ -121,11 +183,12 @@ impl Peer for BullMq {
         let stays = stays.into_iter().filter(|(_, count)| *count > 0);
         Ok(Seen {
             places: vec![
-                self.place(&names.queue, "failed", State::Dead),
-                self.place(&names.queue, "paused", State::Waiting),
-                self.place(&names.queue, "wait", State::Waiting),
-                self.place(&names.queue, "prioritized", State::Waiting),
-                self.place(&names.queue, "delayed", State::Delayed),
+                ROW.place(&stem, "failed", State::Dead, "zset"),
+                ROW.place(&stem, "paused", State::Waiting, "list"),
+                ROW.place(&stem, "wait", State::Waiting, "list"),
+                ROW.place(&stem, "prioritized", State::Waiting, "zset"),
+                ROW.place(&stem, "delayed", State::Delayed, "zset"),
+                ROW.place(&stem, "active", State::Running, "lost"),
             ],
             pause: match meta.contains_key(b"paused".as_slice()) {
                 true => vec![
@@ -141,25 +204,10 @@ impl Peer for BullMq {
         })
     }
 
-    fn claim(&self) -> &'static str {
-        include_str!("../lua/bullmq_claim.lua")
-    }
-
-    fn restore(&self) -> &'static str {
-        include_str!("../lua/bullmq_restore.lua")
-    }
-
     fn prepare(&self, source: &mut Server, names: &Names) -> Result<Vec<Words>, Failure> {
-        let options = "RETRIES -1 BACKOFF FIXED 0 ONRETRY SKIP RETAINCOUNT 0 RETAIN";
-        let with = |verb: &[&[u8]]| -> Words {
-            let mut all: Words = verb.iter().map(|word| word.to_vec()).collect();
-            all.extend(options.split(' ').map(|word| word.as_bytes().to_vec()));
-            all.push(EVER.as_bytes().to_vec());
-            all
-        };
         let mut all = vec![
-            with(&[b"DQ.CREATE", &names.key, b"NX"]),
-            with(&[b"DQ.ALTER", &names.key]),
+            self.create(b"DQ.CREATE", names),
+            self.create(b"DQ.ALTER", names),
         ];
         for group in [":priority", ":lifo"] {
             all.push(words([
@@ -188,8 +236,14 @@ impl Peer for BullMq {
 
     fn translate(&self, record: &Record, names: &Names) -> Translation {
         let job = Job::read(record)?;
-        let is_dead = record.place == "failed";
-        let payload = job.payload(record, is_dead);
+        let lost = u64::from(record.place == "active");
+        let stalls = stalled(record) + lost;
+        let is_dead = record.place == "failed" || lost > 0 && stalls > self.options.stalls;
+        let reason = match lost {
+            0 => record.field("failedReason").unwrap_or_default(),
+            _ => b"job stalled more than allowable limit",
+        };
+        let payload = job.payload(record, is_dead, stalls);
         let mut all = Vec::new();
         if let Some((scheduler, definition)) = job.scheduler(record)? {
             all.push(words([
@@ -199,13 +253,13 @@ impl Peer for BullMq {
                 definition.to_string().as_bytes(),
             ]));
         }
-        let options = job.send_words(record, names);
+        let options = job.send_words(record, names, is_dead, self.options.is_bull);
         let mut send = match is_dead {
             true => words([
                 b"DEAD",
                 payload.as_bytes(),
                 &[b":dead:", record.id.as_slice()].concat(),
-                record.field("failedReason").unwrap_or_default(),
+                reason,
             ]),
             false => words([b"DQ.SEND", &names.key, payload.as_bytes()]),
         };
@@ -254,10 +308,6 @@ impl Peer for BullMq {
         all
     }
 
-    fn id(&self, record: &Record) -> Bytes {
-        record.id.clone()
-    }
-
     fn times(&self, record: &Record) -> (Option<u64>, Option<u64>) {
         let born = record.text("timestamp").and_then(|text| text.parse().ok());
         let due = (record.place == "delayed").then(|| due(record));
@@ -290,8 +340,8 @@ impl Peer for BullMq {
         let lost = lost.filter(|(_, since)| now.duration_since(**since) >= LOST_AFTER);
         Ok(Running {
             count: ids.len() as u64,
-            lost: lost.map(|(id, _)| printable(id)).collect(),
-            remark: None,
+            lost: lost.map(|(id, _)| id.clone()).collect(),
+            ..Running::default()
         })
     }
 }

@@ -1,22 +1,31 @@
 //! Celery 5 on Redis. Its envelopes stay as they are, for kombu's transport of dq.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, NaiveDateTime, TimeDelta};
 use redis::Value;
 use serde_json::Value as Json;
 
-use super::{beside, on, words, Names, Peer, Place, Running, Seen, State, Translation, Words};
+use super::{kind_of, on, words};
+use super::{Names, Peer, Place, Row, Running, Seen, State, Translation};
 use crate::failure::Failure;
 use crate::model::record::unexpected;
 use crate::server::Server;
-use crate::takeover::read::{scan, text, texts};
+use crate::takeover::read::{clock, scan, text, texts};
 use crate::takeover::record::{Bytes, Record};
 use crate::text::plural;
 
+// The name of a list of a priority has the separator in it, which Celery is configured with.
+const ROW: Row = Row {
+    sep: "",
+    next: "tail",
+    lua: include_str!("../lua/celery.lua"),
+    options: "DEADRETAIN 604800000 DEADCOUNT 10000",
+};
+
 /// The messages of one page of those that workers have.
 const PAGE: u64 = 500;
-
-/// The longest TYPE, bytes.
-const TYPE: usize = 1024;
 
 /// What a Celery is configured with that no key tells.
 #[derive(Debug, Clone)]
@@ -25,7 +34,7 @@ pub struct Options {
     pub sep: String,
     /// `priority_steps` of kombu.
     pub steps: Vec<u8>,
-    /// `visibility_timeout` of kombu, seconds.
+    /// `visibility_timeout` of kombu, ms.
     pub visibility: u64,
 }
 
@@ -73,64 +82,39 @@ impl Peer for Celery {
         format!("{}{queue}", self.prefix).into_bytes()
     }
 
-    fn key(&self, queue: &str) -> String {
-        format!("{}{queue}", self.prefix)
+    fn row(&self) -> &'static Row {
+        &ROW
     }
 
     fn look(&self, _source: &mut Server, names: &Names) -> Result<Seen, Failure> {
         let stem = self.stem(&names.queue);
-        let place = |step: &u8| {
-            let suffix = match step {
-                0 => String::new(),
+        let list = |step: &u8| {
+            let name = match step {
+                0 => "queue".to_owned(),
                 step => format!("{}{step}", self.options.sep),
             };
-            Place {
-                name: if *step == 0 {
-                    "queue".to_owned()
-                } else {
-                    suffix.clone()
-                },
-                state: State::Waiting,
-                keys: vec![beside(&stem, &suffix), stem.clone()],
-                words: Vec::new(),
-                count: "LLEN",
-            }
+            ROW.place(&stem, &name, State::Waiting, "list")
         };
+        let mut places: Vec<Place> = self.options.steps.iter().map(list).collect();
+        places.push(Place {
+            key: format!("{}unacked", self.prefix).into_bytes(),
+            ..ROW.place(&stem, "unacked", State::Running, "lost")
+        });
         Ok(Seen {
-            places: self.options.steps.iter().map(place).collect(),
+            places,
             ..Seen::default()
         })
     }
 
-    fn claim(&self) -> &'static str {
-        include_str!("../lua/celery_claim.lua")
-    }
-
-    fn restore(&self) -> &'static str {
-        include_str!("../lua/celery_restore.lua")
-    }
-
-    fn prepare(&self, _source: &mut Server, names: &Names) -> Result<Vec<Words>, Failure> {
-        Ok(vec![words([
-            b"DQ.CREATE",
-            &names.key,
-            b"NX",
-            b"DEADRETAIN",
-            b"604800000",
-            b"DEADCOUNT",
-            b"10000",
-        ])])
-    }
-
     fn translate(&self, record: &Record, names: &Names) -> Translation {
-        let raw = record.field("message").unwrap_or_default();
-        let envelope = read(raw)?;
+        let raw = raw(record);
+        let envelope = read(&raw)?;
         let (headers, properties) = (&envelope["headers"], &envelope["properties"]);
         let tag = tag(&envelope).ok_or("UNKNOWN message without a delivery_tag")?;
         let Some(task) = headers["task"].as_str() else {
             return Err("UNKNOWN message without headers.task, as of protocol 1".to_owned());
         };
-        let mut all = words([b"DQ.SEND", &names.key, raw, b"ID", tag.as_bytes()]);
+        let mut all = words([b"DQ.SEND", &names.key, &raw, b"ID", tag.as_bytes()]);
         all.extend(words([b"RETRIES", b"-1", b"MAXTIMEOUTS", b"3"]));
         match properties["priority"].as_i64() {
             Some(0) | None => {}
@@ -147,24 +131,18 @@ impl Peer for Celery {
         if let Some(expires) = headers["expires"].as_str().and_then(moment) {
             all.extend(words([b"EXPIREAT", expires.max(1).to_string().as_bytes()]));
         }
-        if !task.is_empty() && task.len() <= TYPE {
-            all.extend(words([b"TYPE", task.as_bytes()]));
-        }
+        all.extend(kind_of(task));
         Ok(vec![all])
     }
 
-    fn forget(&self, _record: &Record, _names: &Names) -> Vec<Words> {
-        Vec::new()
-    }
-
     fn id(&self, record: &Record) -> Bytes {
-        let envelope = read(record.field("message").unwrap_or_default());
+        let envelope = read(&raw(record));
         let tag = envelope.ok().and_then(|envelope| tag(&envelope));
         tag.unwrap_or_default().into_bytes()
     }
 
     fn times(&self, record: &Record) -> (Option<u64>, Option<u64>) {
-        let envelope = read(record.field("message").unwrap_or_default()).unwrap_or_default();
+        let envelope = read(&raw(record)).unwrap_or_default();
         (None, envelope["headers"]["eta"].as_str().and_then(moment))
     }
 
@@ -189,7 +167,7 @@ impl Peer for Celery {
                 };
                 let value = read(value).unwrap_or_default();
                 if value[2].as_str() == Some(queue) {
-                    held.push(String::from_utf8_lossy(tag).into_owned());
+                    held.push(tag.clone());
                     etas += u64::from(value[0]["headers"]["eta"].is_string());
                 }
             }
@@ -198,19 +176,10 @@ impl Peer for Celery {
                 break;
             }
         }
-        let now = crate::takeover::read::clock(source)? / 1000;
-        let over = now.saturating_sub(self.options.visibility);
-        let late = texts(
-            source.call(
-                on("ZRANGEBYSCORE", &key("unacked_index"))
-                    .arg("-inf")
-                    .arg(over),
-            )?,
-        );
-        let late: Vec<String> = late
-            .iter()
-            .map(|tag| String::from_utf8_lossy(tag).into_owned())
-            .collect();
+        let since = clock(source)?.saturating_sub(self.options.visibility);
+        let mut range = on("ZRANGEBYSCORE", &key("unacked_index"));
+        range.arg("-inf").arg(since / 1000);
+        let late: BTreeSet<Bytes> = texts(source.call(&range)?).into_iter().collect();
         let remark = (etas > 0).then(|| {
             format!(
                 "{queue}: workers hold {} with an eta in their memory until it is due: stop the old workers (SIGTERM), and they give \
@@ -221,9 +190,33 @@ impl Peer for Celery {
         Ok(Running {
             count: held.len() as u64,
             lost: held.into_iter().filter(|tag| late.contains(tag)).collect(),
+            since,
             remark,
         })
     }
+}
+
+/// Returns the envelope of a record. A lost one is marked as the next worker would mark it.
+fn raw(record: &Record) -> Cow<'_, [u8]> {
+    let body = record.field("body").unwrap_or_default();
+    if record.place != "unacked" {
+        return Cow::Borrowed(body);
+    }
+    let mut held = read(body).unwrap_or_default();
+    let Some(envelope) = held.get_mut(0) else {
+        return Cow::Borrowed(body);
+    };
+    for (part, inner) in [("headers", None), ("properties", Some("delivery_info"))] {
+        let part = envelope.get_mut(part);
+        let part = match inner {
+            Some(inner) => part.and_then(|part| part.get_mut(inner)),
+            None => part,
+        };
+        if let Some(Json::Object(fields)) = part {
+            fields.insert("redelivered".to_owned(), true.into());
+        }
+    }
+    Cow::Owned(envelope.to_string().into_bytes())
 }
 
 fn read(raw: &[u8]) -> Result<Json, String> {
@@ -256,35 +249,31 @@ mod tests {
         let options = Options {
             sep: "\u{6}\u{16}".to_owned(),
             steps: vec![0, 3, 6, 9],
-            visibility: 3600,
+            visibility: 3_600_000,
         };
         Celery::new(None, options)
     }
 
-    fn translated(message: &str) -> Result<String, String> {
-        let names = Names {
-            queue: "celery".to_owned(),
-            key: b"celery".to_vec(),
-            now: 0,
-        };
-        let commands = celery().translate(
-            &packed("queue", "", "", &[("message", message)], &[]),
-            &names,
-        )?;
-        let words: Vec<_> = commands
-            .concat()
-            .iter()
-            .map(|word| String::from_utf8_lossy(word).into_owned())
-            .collect();
-        Ok(words.join(" "))
+    fn translated(place: &str, message: &str) -> Result<String, String> {
+        let record = packed(place, "", "", &[("body", message)], &[]);
+        crate::takeover::peer::tests::translated(&celery(), &record).map(|all| all.concat())
     }
 
     #[test]
     fn an_envelope_goes_as_it_is() {
         let message = r#"{"body": "W10=", "headers": {"task": "t.add", "eta": "2027-01-15T08:00:00.0001+00:00", "expires": "2027-01-15T09:00:00"}, "properties": {"priority": 6, "delivery_tag": "tag"}}"#;
         assert_eq!(
-            translated(message).unwrap(),
-            format!("DQ.SEND celery {message} ID tag RETRIES -1 MAXTIMEOUTS 3 PRIORITY 6 AT 1800000000001 EXPIREAT 1800003600000 TYPE t.add")
+            translated("queue", message).unwrap(),
+            format!("DQ.SEND default {message} ID tag RETRIES -1 MAXTIMEOUTS 3 PRIORITY 6 AT 1800000000001 EXPIREAT 1800003600000 TYPE t.add")
+        );
+    }
+
+    #[test]
+    fn a_lost_one_is_marked_as_kombu_marks_it() {
+        let held = r#"[{"headers":{"task":"t"},"properties":{"delivery_tag":"a","delivery_info":{"routing_key":"q"}}},"","q"]"#;
+        assert_eq!(
+            translated("unacked", held).unwrap(),
+            r#"DQ.SEND default {"headers":{"task":"t","redelivered":true},"properties":{"delivery_tag":"a","delivery_info":{"routing_key":"q","redelivered":true}}} ID a RETRIES -1 MAXTIMEOUTS 3 TYPE t"#
         );
     }
 
@@ -297,7 +286,9 @@ mod tests {
             r#"{"headers":{"task":"t"},"properties":{}}"#,
         ] {
             assert!(
-                translated(message).unwrap_err().starts_with("UNKNOWN"),
+                translated("queue", message)
+                    .unwrap_err()
+                    .starts_with("UNKNOWN"),
                 "{message}"
             );
         }

@@ -1,10 +1,18 @@
 //! The Go library HDT3213/delayqueue. Its messages become those of the package `dq/delayqueue`.
 
-use super::{beside, on, words, Names, Peer, Place, Running, Seen, State, Translation, Words};
+use super::{beside, held, named, on, second, words};
+use super::{Names, Peer, Place, Row, Running, Seen, State, Translation};
 use crate::failure::Failure;
 use crate::server::Server;
-use crate::takeover::read::{clock, number, scan};
+use crate::takeover::read::{number, scan};
 use crate::takeover::record::{Bytes, Record};
+
+const ROW: Row = Row {
+    sep: ":",
+    next: "tail",
+    lua: include_str!("../lua/delayqueue.lua"),
+    options: "",
+};
 
 /// The library with one prefix.
 pub struct DelayQueue {
@@ -38,44 +46,33 @@ impl Peer for DelayQueue {
             ":retry:cnt"
         };
         let keys = scan(source, &format!("{begin}*{end}"))?;
-        let names = keys
-            .iter()
-            .filter_map(|key| key.strip_prefix(&begin)?.strip_suffix(end));
-        let mut found: Vec<String> = names.map(str::to_owned).collect();
-        found.sort();
-        Ok(found)
+        named(&keys, |key| key.strip_prefix(&begin)?.strip_suffix(end))
     }
 
     fn stem(&self, queue: &str) -> Bytes {
         self.name(&self.prefix, queue).into_bytes()
     }
 
-    fn key(&self, queue: &str) -> String {
-        self.name(&self.prefix, queue)
+    fn row(&self) -> &'static Row {
+        &ROW
     }
 
     fn look(&self, source: &mut Server, names: &Names) -> Result<Seen, Failure> {
         let stem = self.stem(&names.queue);
         // The library keeps the payloads below dp, whatever its prefix is.
-        let payloads = format!("{}:msg:", self.name("dp", &names.queue));
-        let place = |name: &str, state, kind: &str, count| Place {
-            name: name.to_owned(),
-            state,
-            keys: vec![
-                beside(&stem, &format!(":{name}")),
-                beside(&stem, ":retry:cnt"),
-            ],
-            words: vec![kind.to_owned(), payloads.clone()],
-            count,
+        let payloads = format!("{}:msg:", self.name("dp", &names.queue)).into_bytes();
+        let place = |name: &str, state, kind| Place {
+            words: vec![payloads.clone()],
+            ..ROW.place(&stem, name, state, kind)
         };
         let given_up = number(source, &on("SCARD", &beside(&stem, ":garbage")))?.unsigned_abs();
         Ok(Seen {
             places: vec![
-                place("ready", State::Waiting, "list", "LLEN"),
-                place("retry", State::Waiting, "list", "LLEN"),
-                // Those whose time there is over, which the library itself would give to the next consumer.
-                place("unack", State::Waiting, "past", "ZCARD"),
-                place("pending", State::Delayed, "zset", "ZCARD"),
+                place("ready", State::Waiting, "list"),
+                place("retry", State::Waiting, "list"),
+                // Those whose time is over, which the library would give to the next consumer.
+                place("unack", State::Running, "late"),
+                place("pending", State::Delayed, "zset"),
             ],
             stays: match given_up {
                 0 => Vec::new(),
@@ -83,18 +80,6 @@ impl Peer for DelayQueue {
             },
             ..Seen::default()
         })
-    }
-
-    fn claim(&self) -> &'static str {
-        include_str!("../lua/delayqueue_claim.lua")
-    }
-
-    fn restore(&self) -> &'static str {
-        include_str!("../lua/delayqueue_restore.lua")
-    }
-
-    fn prepare(&self, _source: &mut Server, names: &Names) -> Result<Vec<Words>, Failure> {
-        Ok(vec![words([b"DQ.CREATE", &names.key, b"NX"])])
     }
 
     fn translate(&self, record: &Record, names: &Names) -> Translation {
@@ -112,89 +97,40 @@ impl Peer for DelayQueue {
             retries.as_bytes(),
         ]);
         if record.place == "pending" {
-            all.extend(words([b"AT", due(record).to_string().as_bytes()]));
+            all.extend(words([b"AT", second(record).to_string().as_bytes()]));
         }
         Ok(vec![all])
     }
 
-    fn forget(&self, _record: &Record, _names: &Names) -> Vec<Words> {
-        Vec::new()
-    }
-
-    fn id(&self, record: &Record) -> Bytes {
-        record.id.clone()
-    }
-
     fn times(&self, record: &Record) -> (Option<u64>, Option<u64>) {
-        (None, (record.place == "pending").then(|| due(record)))
+        (None, (record.place == "pending").then(|| second(record)))
     }
 
     fn running(&mut self, source: &mut Server, queue: &str) -> Result<Running, Failure> {
-        let now = clock(source)? / 1000;
-        let key = beside(&self.stem(queue), ":unack");
-        let count = number(
-            source,
-            on("ZCOUNT", &key).arg(format!("({now}")).arg("+inf"),
-        )?;
-        Ok(Running {
-            count: count.unsigned_abs(),
-            ..Running::default()
-        })
+        held(source, &beside(&self.stem(queue), ":unack"))
     }
-}
-
-/// Returns when a message is due, Unix ms: its score has whole seconds.
-fn due(record: &Record) -> u64 {
-    (record.score() * 1000.0).round().max(0.0) as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::takeover::peer::tests::translated;
     use crate::takeover::record::tests::packed;
 
     #[test]
     fn a_message_keeps_its_retries_and_its_time() {
-        let names = Names {
-            queue: "orders".to_owned(),
-            key: b"dp:orders".to_vec(),
-            now: 0,
-        };
-        let sent = |place: &str, score: &str, retries: &str| {
-            let record = packed(
-                place,
-                score,
-                "a",
-                &[("payload", "p"), ("retries", retries)],
-                &[],
-            );
-            let commands = DelayQueue::new(None, false)
-                .translate(&record, &names)
-                .unwrap()
-                .concat();
-            let words: Vec<_> = commands
-                .iter()
-                .map(|word| String::from_utf8_lossy(word).into_owned())
-                .collect();
-            words.join(" ")
-        };
-        assert_eq!(
-            sent("pending", "1800000000", "3"),
-            "DQ.SEND dp:orders p ID a RETRIES 3 AT 1800000000000"
-        );
-        assert_eq!(sent("ready", "", "3"), "DQ.SEND dp:orders p ID a RETRIES 3");
-        assert_eq!(
-            sent("unack", "1", "3"),
-            "DQ.SEND dp:orders p ID a RETRIES 2"
-        );
-        assert_eq!(
-            sent("unack", "1", "0"),
-            "DQ.SEND dp:orders p ID a RETRIES 0"
-        );
-        assert_eq!(
-            sent("pending", "1", ""),
-            "DQ.SEND dp:orders p ID a RETRIES 0 AT 1000"
-        );
+        for (place, score, retries, rest) in [
+            ("pending", "1800000000", "3", "3 AT 1800000000000"),
+            ("ready", "", "3", "3"),
+            ("unack", "1", "3", "2"),
+            ("unack", "1", "0", "0"),
+            ("pending", "1", "", "0 AT 1000"),
+        ] {
+            let fields = [("payload", "p"), ("retries", retries)];
+            let record = packed(place, score, "a", &fields, &[]);
+            let all = translated(&DelayQueue::new(None, false), &record).unwrap();
+            assert_eq!(all, [format!("DQ.SEND dp:default p ID a RETRIES {rest}")]);
+        }
     }
 
     #[test]

@@ -2,12 +2,20 @@
 
 use serde_json::Value as Json;
 
-use super::{beside, on, words, Names, Peer, Place, Running, Seen, State, Translation, Words};
+use super::{kind_of, named, on, words};
+use super::{Names, Peer, Place, Row, Running, Seen, State, Translation};
 use crate::failure::Failure;
 use crate::server::Server;
 use crate::takeover::read::{clock, number, scan, texts};
 use crate::takeover::record::{Bytes, Record};
 use crate::text::plural;
+
+const ROW: Row = Row {
+    sep: ".",
+    next: "head",
+    lua: include_str!("../lua/dramatiq.lua"),
+    options: "DEADRETAIN 604800000",
+};
 
 /// How long after its last heartbeat a worker is lost, ms.
 const LOST_AFTER: u64 = 60_000;
@@ -33,63 +41,35 @@ impl Peer for Dramatiq {
     fn queues(&self, source: &mut Server) -> Result<Vec<String>, Failure> {
         let begin = format!("{}:", self.namespace);
         let keys = scan(source, &format!("{begin}*.msgs"))?;
-        let names = keys
-            .iter()
-            .filter_map(|key| key.strip_prefix(&begin)?.strip_suffix(".msgs"));
-        let names = names.map(|name| {
-            name.strip_suffix(".DQ")
-                .or(name.strip_suffix(".XQ"))
-                .unwrap_or(name)
-        });
-        let mut found: Vec<String> = names.map(str::to_owned).collect();
-        found.sort();
-        found.dedup();
-        Ok(found)
+        named(&keys, |key| {
+            let name = key.strip_prefix(&begin)?.strip_suffix(".msgs")?;
+            let end = [".DQ", ".XQ"].iter().find_map(|end| name.strip_suffix(end));
+            Some(end.unwrap_or(name))
+        })
     }
 
     fn stem(&self, queue: &str) -> Bytes {
         format!("{}:{queue}", self.namespace).into_bytes()
     }
 
-    fn key(&self, queue: &str) -> String {
-        format!("{}:{queue}", self.namespace)
+    fn row(&self) -> &'static Row {
+        &ROW
     }
 
     fn look(&self, _source: &mut Server, names: &Names) -> Result<Seen, Failure> {
         let stem = self.stem(&names.queue);
-        let place = |name: &str, suffix: &str, state| Place {
-            name: name.to_owned(),
-            state,
-            keys: vec![beside(&stem, suffix)],
-            words: vec![if name == "XQ" { "zset" } else { "list" }.to_owned()],
-            count: if name == "XQ" { "ZCARD" } else { "LLEN" },
-        };
         Ok(Seen {
             places: vec![
-                place("XQ", ".XQ", State::Dead),
-                place("queue", "", State::Waiting),
-                place("DQ", ".DQ", State::Delayed),
+                ROW.place(&stem, "XQ", State::Dead, "zset"),
+                ROW.place(&stem, "queue", State::Waiting, "list"),
+                ROW.place(&stem, "DQ", State::Delayed, "list"),
+                Place {
+                    key: format!("{}:__heartbeats__", self.namespace).into_bytes(),
+                    ..ROW.place(&stem, "acks", State::Running, "lost")
+                },
             ],
             ..Seen::default()
         })
-    }
-
-    fn claim(&self) -> &'static str {
-        include_str!("../lua/dramatiq_claim.lua")
-    }
-
-    fn restore(&self) -> &'static str {
-        include_str!("../lua/dramatiq_restore.lua")
-    }
-
-    fn prepare(&self, _source: &mut Server, names: &Names) -> Result<Vec<Words>, Failure> {
-        Ok(vec![words([
-            b"DQ.CREATE",
-            &names.key,
-            b"NX",
-            b"DEADRETAIN",
-            b"604800000",
-        ])])
     }
 
     fn translate(&self, record: &Record, names: &Names) -> Translation {
@@ -106,8 +86,9 @@ impl Peer for Dramatiq {
             return Err("UNKNOWN message".to_owned());
         };
         let eta = message["options"]["eta"].as_u64();
+        let is_delayed = record.place == "DQ" || record.place == "acks" && queue.ends_with(".DQ");
         let mut payload = raw.to_vec();
-        if record.place == "DQ" {
+        if is_delayed {
             // Its worker would send it anew under the name of its queue when it is due.
             message["queue_name"] = queue.strip_suffix(".DQ").unwrap_or(queue).into();
             if let Some(options) = message["options"].as_object_mut() {
@@ -142,21 +123,11 @@ impl Peer for Dramatiq {
             b"MAXTIMEOUTS",
             b"3",
         ]));
-        if !actor.is_empty() && actor.len() <= 1024 {
-            all.extend(words([b"TYPE", actor.as_bytes()]));
-        }
-        if let Some(eta) = eta.filter(|_| record.place == "DQ") {
+        all.extend(kind_of(&actor));
+        if let Some(eta) = eta.filter(|_| is_delayed) {
             all.extend(words([b"AT", eta.to_string().as_bytes()]));
         }
         Ok(vec![all])
-    }
-
-    fn forget(&self, _record: &Record, _names: &Names) -> Vec<Words> {
-        Vec::new()
-    }
-
-    fn id(&self, record: &Record) -> Bytes {
-        record.id.clone()
     }
 
     fn times(&self, record: &Record) -> (Option<u64>, Option<u64>) {
@@ -188,16 +159,15 @@ impl Peer for Dramatiq {
                 let count = number(source, &on("SCARD", &acks))?.unsigned_abs();
                 running.count += count;
                 if dead.contains(&worker) {
-                    let lost = texts(source.call(&on("SMEMBERS", &acks))?);
-                    running.lost.extend(
-                        lost.iter()
-                            .map(|id| String::from_utf8_lossy(id).into_owned()),
-                    );
+                    running
+                        .lost
+                        .extend(texts(source.call(&on("SMEMBERS", &acks))?));
                 } else if name != queue {
                     delayed += count;
                 }
             }
         }
+        running.since = over;
         running.remark = (delayed > 0).then(|| {
             format!(
                 "{queue}: workers hold {} in their memory until they are due: stop the old workers (SIGTERM), and they give them back",
@@ -214,19 +184,9 @@ mod tests {
     use crate::takeover::record::tests::packed;
 
     fn translated(place: &str, message: &str) -> Result<String, String> {
-        let names = Names {
-            queue: "default".to_owned(),
-            key: b"dramatiq:default".to_vec(),
-            now: 0,
-        };
         let record = packed(place, "", "r1", &[("message", message)], &[]);
-        let commands = Dramatiq::new(None).translate(&record, &names)?;
-        let words: Vec<_> = commands
-            .concat()
-            .iter()
-            .map(|word| String::from_utf8_lossy(word).into_owned())
-            .collect();
-        Ok(words.join(" "))
+        crate::takeover::peer::tests::translated(&Dramatiq::new(None), &record)
+            .map(|all| all.concat())
     }
 
     #[test]

@@ -6,8 +6,11 @@ mod delayqueue;
 mod dramatiq;
 mod laravel;
 
+use std::collections::BTreeSet;
+
 use redis::Cmd;
 
+use super::read::{clock, number, texts};
 use super::record::{Bytes, Record};
 use crate::failure::Failure;
 use crate::server::Server;
@@ -24,21 +27,73 @@ pub enum State {
     Waiting,
     /// Jobs that are due later.
     Delayed,
+    /// Jobs that workers have. Only the lost ones are taken, and only if the command line says so.
+    Running,
 }
 
-/// A list or a sorted set with jobs.
+/// What a peer is on the shared script that claims and puts back, and the queue that is made for it.
+#[derive(Debug)]
+pub struct Row {
+    /// What is between the name of a queue and that of a place.
+    pub sep: &'static str,
+    /// The end of a list at which its next job is, `head` or `tail`.
+    pub next: &'static str,
+    /// What the script does with each job.
+    pub lua: &'static str,
+    /// The options of the queue at the target.
+    pub options: &'static str,
+}
+
+impl Row {
+    /// Returns the parts of the script.
+    pub fn script(&self) -> String {
+        let (begin, end) = (
+            include_str!("../lua/begin.lua"),
+            include_str!("../lua/end.lua"),
+        );
+        let Row { sep, next, lua, .. } = self;
+        format!("local SEP, NEXT = '{sep}', '{next}'\n{begin}{lua}{end}")
+    }
+
+    /// Returns a place of the queue whose keys begin with `stem`: the list `queue` itself, or what is beside it.
+    pub fn place(&self, stem: &[u8], name: &str, state: State, kind: &'static str) -> Place {
+        let rest = match name {
+            "queue" => String::new(),
+            name => format!("{}{name}", self.sep),
+        };
+        Place {
+            name: name.to_owned(),
+            state,
+            key: beside(stem, &rest),
+            kind,
+            words: Vec::new(),
+        }
+    }
+}
+
+/// A key with jobs.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// Its name, which is that in the records.
     pub name: String,
     /// What it holds.
     pub state: State,
-    /// Its keys, in the order in which the peer's script wants them.
-    pub keys: Vec<Bytes>,
+    /// Its key.
+    pub key: Bytes,
+    /// Its kind, as `lua/begin.lua` has it.
+    pub kind: &'static str,
     /// More words for the peer's script.
-    pub words: Vec<String>,
-    /// The command that counts its jobs.
-    pub count: &'static str,
+    pub words: Vec<Bytes>,
+}
+
+impl Place {
+    /// Returns the command that counts its jobs.
+    pub fn count(&self) -> Cmd {
+        on(
+            if self.kind == "list" { "LLEN" } else { "ZCARD" },
+            &self.key,
+        )
+    }
 }
 
 /// A queue of a peer, as it is now.
@@ -60,7 +115,9 @@ pub struct Running {
     /// Their number.
     pub count: u64,
     /// The ids of those that are lost by the peer's own rules.
-    pub lost: Vec<String>,
+    pub lost: Vec<Bytes>,
+    /// Those whom nobody has heard of since this time of the source are lost, Unix ms.
+    pub since: u64,
     /// A word about them for a person.
     pub remark: Option<String>,
 }
@@ -85,22 +142,36 @@ pub trait Peer: Send + Sync {
     fn queues(&self, source: &mut Server) -> Result<Vec<String>, Failure>;
     /// Returns the name with which the keys of a queue begin. The keys of the import lie beside them.
     fn stem(&self, queue: &str) -> Bytes;
+    /// Returns what the peer is on the shared script.
+    fn row(&self) -> &'static Row;
     /// Returns the key at the target if the command line names none.
-    fn key(&self, queue: &str) -> String;
+    fn key(&self, queue: &str) -> String {
+        String::from_utf8_lossy(&self.stem(queue)).into_owned()
+    }
     /// Looks at a queue.
     fn look(&self, source: &mut Server, names: &Names) -> Result<Seen, Failure>;
-    /// Returns the body of the script that claims.
-    fn claim(&self) -> &'static str;
-    /// Returns the body of the script that puts records back.
-    fn restore(&self) -> &'static str;
     /// Returns the commands that make the queue at the target.
-    fn prepare(&self, source: &mut Server, names: &Names) -> Result<Vec<Words>, Failure>;
+    fn prepare(&self, _source: &mut Server, names: &Names) -> Result<Vec<Words>, Failure> {
+        Ok(vec![self.create(b"DQ.CREATE", names)])
+    }
+    /// Returns the command that makes the queue, or gives it the options of the peer.
+    fn create(&self, verb: &[u8], names: &Names) -> Words {
+        let mut all = words([verb, &names.key]);
+        all.extend((verb == b"DQ.CREATE").then(|| b"NX".to_vec()));
+        let options = self.row().options.split_ascii_whitespace();
+        all.extend(options.map(|word| word.as_bytes().to_vec()));
+        all
+    }
     /// Translates a record into the commands at the target, the first of which sends it.
     fn translate(&self, record: &Record, names: &Names) -> Translation;
     /// Returns the commands that take what hangs on a message away with it, for the undo.
-    fn forget(&self, record: &Record, names: &Names) -> Vec<Words>;
+    fn forget(&self, _record: &Record, _names: &Names) -> Vec<Words> {
+        Vec::new()
+    }
     /// Returns the id of the message that a record has become.
-    fn id(&self, record: &Record) -> Bytes;
+    fn id(&self, record: &Record) -> Bytes {
+        record.id.clone()
+    }
     /// Returns when a job was added and when it is due, Unix ms, as far as its record says.
     fn times(&self, record: &Record) -> (Option<u64>, Option<u64>);
     /// Returns what workers have.
@@ -124,8 +195,63 @@ pub fn on(name: &str, key: &[u8]) -> Cmd {
     cmd
 }
 
-pub use bullmq::BullMq;
+/// Returns the names that are in the keys of a pattern, each once.
+fn named<'a>(
+    keys: &'a [String],
+    name: impl Fn(&'a str) -> Option<&'a str>,
+) -> Result<Vec<String>, Failure> {
+    let names: BTreeSet<&str> = keys.iter().filter_map(|key| name(key)).collect();
+    Ok(names.into_iter().map(str::to_owned).collect())
+}
+
+/// Returns what is in a sorted set of those that workers have, by the second until which they have it.
+fn held(source: &mut Server, key: &[u8]) -> Result<Running, Failure> {
+    let now = clock(source)?;
+    let mut late = on("ZRANGEBYSCORE", key);
+    late.arg("-inf").arg(now / 1000);
+    Ok(Running {
+        count: number(source, &on("ZCARD", key))?.unsigned_abs(),
+        lost: texts(source.call(&late)?),
+        since: now,
+        remark: None,
+    })
+}
+
+/// Returns a time in a score that has whole seconds, Unix ms.
+fn second(record: &Record) -> u64 {
+    (record.score() * 1000.0).round().max(0.0) as u64
+}
+
+/// Returns TYPE with this name, if there can be one.
+fn kind_of(name: &str) -> Words {
+    match name.len() {
+        1..=1024 => words([b"TYPE", name.as_bytes()]),
+        _ => Words::new(),
+    }
+}
+
+pub use bullmq::{BullMq, Options as BullOptions};
 pub use celery::{Celery, Options as CeleryOptions};
 pub use delayqueue::DelayQueue;
 pub use dramatiq::Dramatiq;
 pub use laravel::Laravel;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the commands of a record as lines.
+    pub fn translated(peer: &dyn Peer, record: &Record) -> Result<Vec<String>, String> {
+        let names = Names {
+            queue: "default".to_owned(),
+            key: peer.key("default").into_bytes(),
+            now: 1000,
+        };
+        let line = |words: Words| String::from_utf8_lossy(&words.join(&b' ')).into_owned();
+        Ok(peer
+            .translate(record, &names)?
+            .into_iter()
+            .map(line)
+            .collect())
+    }
+}

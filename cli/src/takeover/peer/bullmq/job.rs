@@ -70,20 +70,20 @@ impl Job {
     }
 
     /// Returns the payload, as the backend writes it.
-    pub fn payload(&self, record: &Record, is_dead: bool) -> String {
+    pub fn payload(&self, record: &Record, is_dead: bool, stalls: u64) -> String {
         let mut all = Map::new();
         all.insert("name".to_owned(), json!(self.name));
         if !self.opts.is_empty() {
             all.insert("opts".to_owned(), Json::Object(self.opts.clone()));
         }
         all.insert("timestamp".to_owned(), json!(record.number_of("timestamp")));
-        if record.field("rjk").is_some() {
+        if record.field("rjk").is_some() || record.extras("repeat").next().is_some() {
             all.insert("repeatJobKey".to_owned(), json!(scheduler_of(record)));
         }
         if let Some(id) = record.text("deid") {
             all.insert("deduplicationId".to_owned(), json!(id));
         }
-        let gathered = gathered(record, is_dead);
+        let gathered = gathered(record, is_dead, stalls);
         if gathered.len() > 1 {
             all.insert("gathered".to_owned(), Json::Object(gathered));
         }
@@ -121,6 +121,10 @@ impl Job {
         };
         let mut fields = Map::new();
         fields.insert("name".to_owned(), json!(self.name));
+        // Bull has another word for the pattern.
+        if let Some(cron) = repeat.get("cron").and_then(Json::as_str) {
+            fields.insert("pattern".to_owned(), json!(cron));
+        }
         for name in [
             "tz",
             "limit",
@@ -166,7 +170,13 @@ impl Job {
     }
 
     /// Returns the options of DQ.SEND, as the backend gives them.
-    pub fn send_words(&self, record: &Record, names: &Names) -> Words {
+    pub fn send_words(
+        &self,
+        record: &Record,
+        names: &Names,
+        is_dead: bool,
+        is_bull: bool,
+    ) -> Words {
         let mut all = Words::new();
         let priority = self
             .opts
@@ -174,8 +184,8 @@ impl Job {
             .and_then(Json::as_i64)
             .unwrap_or(0);
         let is_lifo = self.opts.get("lifo") == Some(&Json::Bool(true));
-        if record.place == "failed" {
-            // The group of a dead message is its own.
+        if is_dead || is_bull && matches!(record.place.as_str(), "wait" | "paused") {
+            // The group of a dead message is its own; and Bull's list has those with a priority in their order.
         } else if priority > 0 {
             let score = priority.to_string();
             all.extend(words([
@@ -216,19 +226,19 @@ impl Job {
 /// Returns the id of the scheduler of a job. Older versions name it by a text with the rule in it, and a hash of that
 /// is in the id of the job.
 fn scheduler_of(record: &Record) -> String {
-    let key = record.text("rjk").unwrap_or_default();
+    let key = record.text("rjk");
     let id = String::from_utf8_lossy(&record.id);
     let hash = id
         .strip_prefix("repeat:")
         .and_then(|rest| rest.rsplit_once(':'));
     match hash {
-        Some((hash, _)) if key.matches(':').count() >= 4 => hash.to_owned(),
-        _ => key.to_owned(),
+        Some((hash, _)) if key.is_none_or(|key| key.matches(':').count() >= 4) => hash.to_owned(),
+        _ => key.unwrap_or_default().to_owned(),
     }
 }
 
 /// Returns what a job has gathered in its attempts.
-fn gathered(record: &Record, is_dead: bool) -> Map<String, Json> {
+fn gathered(record: &Record, is_dead: bool, stalls: u64) -> Map<String, Json> {
     let mut all = Map::new();
     all.insert("v".to_owned(), json!(0));
     if let Some(progress) = record
@@ -254,10 +264,7 @@ fn gathered(record: &Record, is_dead: bool) -> Map<String, Json> {
     for (name, value) in [
         ("made", count(made)),
         ("started", count(started)),
-        (
-            "stalled",
-            (record.number_of("stc") > 0).then(|| json!(record.number_of("stc"))),
-        ),
+        ("stalled", (stalls > 0).then(|| json!(stalls))),
         (
             "delay",
             (made > 0 && record.place == "delayed").then(|| json!(record.number_of("delay"))),
@@ -268,6 +275,14 @@ fn gathered(record: &Record, is_dead: bool) -> Map<String, Json> {
         }
     }
     all
+}
+
+/// Returns how often the workers have lost a job.
+pub fn stalled(record: &Record) -> u64 {
+    let count = record
+        .number_of("stc")
+        .max(record.number_of("stalledCounter"));
+    count.unsigned_abs()
 }
 
 /// Returns how long the record of a job is kept, ms, if its `removeOnComplete` says so.

@@ -1,24 +1,17 @@
 use super::*;
 use crate::takeover::record::tests::packed;
 
-fn names() -> Names {
-    Names {
-        queue: "mails".to_owned(),
-        key: b"bull:mails".to_vec(),
-        now: 1000,
-    }
+fn peer(is_bull: bool) -> BullMq {
+    let options = Options {
+        is_bull,
+        version: None,
+        stalls: 1,
+    };
+    BullMq::new(None, options)
 }
 
 fn translated(record: &Record) -> Vec<String> {
-    let commands = BullMq::new(None).translate(record, &names()).unwrap();
-    let text = |words: &Words| {
-        let words: Vec<_> = words
-            .iter()
-            .map(|word| String::from_utf8_lossy(word).into_owned())
-            .collect();
-        words.join(" ")
-    };
-    commands.iter().map(text).collect()
+    crate::takeover::peer::tests::translated(&peer(false), record).unwrap()
 }
 
 #[test]
@@ -42,7 +35,7 @@ fn data_keep_every_digit_and_short_options_their_long_names() {
     assert_eq!(
         translated(&record),
         [
-            "DQ.SEND bull:mails {\"name\":\"welcome\",\"opts\":{\"keepLogs\":5,\"deduplication\":{\"id\":\"x\"},\
+            "DQ.SEND bull:default {\"name\":\"welcome\",\"opts\":{\"keepLogs\":5,\"deduplication\":{\"id\":\"x\"},\
              \"failParentOnFailure\":true},\"timestamp\":5,\"deduplicationId\":\"x\",\
              \"data\":{\"n\":12345678901234567890123,\"f\":1.10}} ID 7"
         ]
@@ -71,10 +64,10 @@ fn a_delayed_job_is_due_in_the_ms_of_its_score() {
     assert_eq!(
         all[1..],
         [
-            "RPUSH bull:mails:7:logs a b",
-            "PEXPIRE bull:mails:7:logs 604800000",
-            "SET bull:mails:de:x 7",
-            "PEXPIREAT bull:mails:de:x 2000"
+            "RPUSH bull:default:7:logs a b",
+            "PEXPIRE bull:default:7:logs 604800000",
+            "SET bull:default:de:x 7",
+            "PEXPIREAT bull:default:de:x 2000"
         ]
     );
 }
@@ -152,7 +145,7 @@ fn schedulers_of_all_versions_are_those_of_the_backend() {
     ));
     assert_eq!(
         all[0],
-        "SCHEDULER bull:mails:repeat a92596 {\"fields\":{\"name\":\"rep\",\"every\":\"7200000\",\"offset\":\"0\",\
+        "SCHEDULER bull:default:repeat a92596 {\"fields\":{\"name\":\"rep\",\"every\":\"7200000\",\"offset\":\"0\",\
          \"opts\":\"{\\\"attempts\\\":4}\",\"data\":\"{\\\"n\\\":1}\",\"ic\":\"1\"},\"next\":1795953600000,\
          \"job\":\"repeat:a92596:1795953600000\"}"
     );
@@ -176,14 +169,46 @@ fn schedulers_of_all_versions_are_those_of_the_backend() {
         ("timestamp", "5"),
     ];
     let all = translated(&packed("wait", "", "repeat:s1:9", &new, &[&hash]));
-    assert!(all[0].starts_with("SCHEDULER bull:mails:repeat s1 {\"fields\":{\"name\":\"sch\",\"pattern\":\"* * * * *\",\"ic\":\"4\"},\"next\":9"));
+    assert!(all[0].starts_with("SCHEDULER bull:default:repeat s1 {\"fields\":{\"name\":\"sch\",\"pattern\":\"* * * * *\",\"ic\":\"4\"},\"next\":9"));
 }
 
 #[test]
 fn what_cannot_be_read_stays() {
     for (name, value) in [("data", "{"), ("opts", "[]"), ("opts", "x")] {
         let record = packed("wait", "", "7", &[(name, value)], &[]);
-        let why = BullMq::new(None).translate(&record, &names()).unwrap_err();
+        let why = crate::takeover::peer::tests::translated(&peer(false), &record).unwrap_err();
         assert!(why.starts_with("UNKNOWN"), "{why}");
     }
+}
+
+#[test]
+fn a_lost_job_is_due_again_until_it_is_lost_too_often() {
+    let sent = |stalls: &str| {
+        let fields = [("name", "n"), ("data", "{}"), ("stc", stalls)];
+        translated(&packed("active", "", "7", &fields, &[])).concat()
+    };
+    assert!(sent("0").starts_with("DQ.SEND") && sent("0").contains("\"stalled\":1"));
+    assert!(sent("1").ends_with(":dead:7 job stalled more than allowable limit ID 7"));
+}
+
+#[test]
+fn bulls_list_is_its_order_and_its_rule_a_pattern() {
+    let fields = [
+        ("name", "n"),
+        ("data", "{}"),
+        ("timestamp", "5"),
+        ("priority", "3"),
+        (
+            "opts",
+            "{\"priority\":3,\"repeat\":{\"cron\":\"* * * * *\",\"key\":\"n::::* * * * *\"}}",
+        ),
+    ];
+    let rule = ["repeat", "n::::* * * * *", "9"];
+    let record = packed("wait", "", "repeat:ab:9", &fields, &[&rule]);
+    let all = crate::takeover::peer::tests::translated(&peer(true), &record).unwrap();
+    assert!(all[0].starts_with("SCHEDULER bull:default:repeat ab {\"fields\":{\"name\":\"n\",\"pattern\":\"* * * * *\""), "{all:?}");
+    assert!(
+        all[1].contains("\"repeatJobKey\":\"ab\"") && !all[1].contains("GROUP"),
+        "{all:?}"
+    );
 }
