@@ -50,8 +50,8 @@ def test_the_page_says_that_a_queue_keeps_no_errors(web, r3):
     page = web.get("message", queue="q", id="m")
     assert "The errors of earlier attempts are not kept: ERRORS of the queue is 0." in page.words()
     form = web.get(page.links()["Change settings"])
-    assert 'name="errors" value="0" placeholder="5; 0: none of earlier attempts"' in form.text
-    done = web.send(form, errors="5", maxtimeouts="3")
+    assert 'name="errors" value="0"' in form.text and "of the last failed attempts" in form.text
+    done = web.send(form, errors="5", maxtimeouts="3", sure=1)
     assert "Changed: maxtimeouts, errors." in done.words()
     assert done.address.startswith(f"{web.url}message?"), "back at the message"
     info = do("DQ.INFO", "q")
