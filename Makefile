@@ -29,7 +29,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture losses effects-calls effects-faults effects-peers effects-cost outbox-faults load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-costs bench-frameworks bench-bullmq test-sqs test-sqs-clients test-sqs-faults bench-sqs bench-takeover
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture losses effects-calls effects-faults effects-peers effects-cost outbox-faults load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-costs bench-frameworks bench-bullmq test-sqs test-sqs-clients test-sqs-faults bench-sqs test-takeover bench-takeover
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -195,6 +195,10 @@ test-sqs-faults: ## dq sqs and its server are killed 1,000 times under a FIFO qu
 bench-sqs: ## dq sqs: messages a second, memory, long polls; BENCH_FLAGS=--help
 	@scripts/cli.sh
 	@DQ_CLI=$(or $(CARGO_TARGET_DIR),target)/cli/release/dq scripts/python.sh tests.sqs.figures $(BENCH_FLAGS)
+
+test-takeover: ## dq import and dq export with each version of each peer that docs/takeover.md names; make test tries the newest
+	@scripts/engines.sh path redis-5 >/dev/null
+	@TAKEOVER_VERSIONS=all BUILD=--checked scripts/python.sh pytest -q -n 4 --dist loadfile $(PYTEST_FLAGS) tests/takeover
 
 bench-takeover: ## dq import: jobs a second, memory, lateness under --follow, 300 kills; BENCH_FLAGS=--help
 	@scripts/cli.sh

@@ -32,6 +32,11 @@ def packages(name: str, command: list[str], *words: str) -> Path:
     return folder
 
 
+def tried(versions) -> list[str]:
+    """The versions of a peer to try: all for `make test-takeover`, else the newest, which comes last."""
+    return [*versions] if os.environ.get("TAKEOVER_VERSIONS") == "all" else [*versions][-1:]
+
+
 BULL = "4.16.5"
 
 

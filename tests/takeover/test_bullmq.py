@@ -13,7 +13,7 @@ from tests.drivers.faults.workers import Node
 from tests.harness.faulty import FaultyProxy
 from tests.harness.server import wait_for
 from tests.takeover.conftest import digest, numbers
-from tests.takeover.peers import BULL, HERE, Bullmq, bullmq
+from tests.takeover.peers import BULL, HERE, Bullmq, bullmq, tried
 
 pytest_plugins = ["tests.harness.cli_fixtures"]
 pytestmark = pytest.mark.slow
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 VERSIONS = ["4.17.0", "5.81.5", "6.7.0"]
 
 
-@pytest.fixture(scope="module", params=[*VERSIONS, BULL])
+@pytest.fixture(scope="module", params=[*tried(VERSIONS), BULL])
 def old(request):
     """BullMQ or Bull of a version, on Redis."""
     return Bullmq(bullmq(request.param))

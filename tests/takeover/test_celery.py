@@ -11,7 +11,7 @@ import pytest
 
 from tests.harness.server import ROOT, wait_for
 from tests.takeover.conftest import digest, numbers
-from tests.takeover.peers import HERE, packages
+from tests.takeover.peers import HERE, packages, tried
 
 pytest_plugins = ["tests.harness.cli_fixtures"]
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def celery(version: str):
     return packages(f"celery-{version}", install, *PINS[version])
 
 
-@pytest.fixture(scope="module", params=PINS)
+@pytest.fixture(scope="module", params=tried(PINS))
 def old(request):
     return celery(request.param)
 
