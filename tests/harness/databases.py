@@ -139,7 +139,7 @@ class PostgreSQL(_Served):
         return {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.getuid() == 0 else {}
 
     def _command(self):
-        # What the system has is enough: the machine itself does not fail.
+        # The system holds all that was written: the machine itself does not fail.
         settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": self.dir, "port": self.port, "fsync": "off"}
         flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return [self.bin() / "postgres", "-D", self.dir / "data", *flags]
@@ -183,7 +183,7 @@ class MariaDB(_Served):
 
     def _command(self):
         flags = ["--bind-address=127.0.0.1", f"--port={self.port}", f"--socket={self.dir / 'socket'}", "--skip-grant-tables"]
-        # What the system has is enough: the machine itself does not fail.
+        # The system holds all that was written: the machine itself does not fail.
         flags += ["--skip-networking=0", "--innodb-flush-log-at-trx-commit=2", "--innodb-use-native-aio=0", "--innodb-buffer-pool-size=32M"]
         return [self._program(), "--no-defaults", f"--datadir={self.dir / 'data'}", *flags, *self._root()]
 

@@ -182,6 +182,6 @@ def test_a_second_import_names_the_first(move, newest):
         assert re.search(r"BUSY .*one", ended.stderr), ended.stderr
     slow.terminate()
     assert slow.wait(20) in (0, 3)
-    # The same ledger goes on at once.
+    # An import with the same ledger goes on at once.
     move.run(*MAILS, "--ledger", "one")
     assert int(move.new.client().execute_command("DQ.LEN", "bull:mails")) == 2000

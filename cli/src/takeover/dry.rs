@@ -25,7 +25,7 @@ const SAMPLE: u64 = 500;
 /// The jobs of one look.
 const STEP: u64 = 50;
 
-/// What one place has.
+/// The jobs of one place.
 #[derive(Default)]
 struct Row {
     count: u64,

@@ -53,7 +53,7 @@ impl Script {
     }
 }
 
-/// What a claim is asked: how many jobs are passed over, how many are claimed at most, and the time of the source.
+/// The question of a claim: how many jobs are passed over, how many are claimed at most, and the time of the source.
 #[derive(Debug, Clone, Copy)]
 pub struct Want {
     /// The jobs of the place that are passed over.

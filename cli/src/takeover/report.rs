@@ -91,7 +91,7 @@ impl Progress {
     }
 }
 
-/// What has become of the queues.
+/// The result for the queues.
 pub struct Done {
     /// The queues.
     pub lanes: Vec<Lane>,

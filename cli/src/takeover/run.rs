@@ -36,7 +36,7 @@ const SETTLE_WAITING: Duration = Duration::from_secs(300);
 /// The time between two looks at what workers have, and between two renewals of a lease.
 const OFTEN: Duration = Duration::from_secs(2);
 
-/// What goes first, and what goes as long as the import runs.
+/// The lanes that go first, and those that go as long as the import runs.
 const DEAD: [State; 1] = [State::Dead];
 const LIVE: [State; 2] = [State::Waiting, State::Delayed];
 

@@ -24,7 +24,7 @@ impl Lane {
     ) -> Result<Lane, Failure> {
         let keys = Keys::of(peer.stem(&names.queue));
         let token = format!("{} {ledger} {}", ends.ledger.id, new_id()?);
-        // What is refused here leaves no lease.
+        // An import that is refused here leaves no lease.
         let seen = peer.look(&mut ends.source, &names).map_err(at_source)?;
         ends.hold(&keys, &token)?;
         if number(&mut ends.source, &on("EXISTS", &keys.undone)).map_err(at_source)? > 0 {

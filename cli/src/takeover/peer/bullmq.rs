@@ -36,7 +36,7 @@ const LOGS: &str = "604800000";
 /// The rounds after which an active job without a lock is lost: those of two stalled checks.
 const LOST_AFTER: Duration = Duration::from_secs(60);
 
-/// What the command line says of a BullMQ or a Bull.
+/// The words of the command line about a BullMQ or a Bull.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Whether it is Bull, and not BullMQ.

@@ -27,7 +27,7 @@ const ROW: Row = Row {
 /// The messages of one page of those that workers have.
 const PAGE: u64 = 500;
 
-/// What a Celery is configured with that no key tells.
+/// The configuration of a Celery that no key tells.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// `sep` of kombu.

@@ -18,7 +18,7 @@ use crate::server::Server;
 /// A command at the target, as its words. `DEAD` and `SCHEDULER` are words of the script that sends.
 pub type Words = Vec<Bytes>;
 
-/// What a place holds.
+/// The jobs of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// Jobs that have failed for good. They go first.
@@ -31,14 +31,14 @@ pub enum State {
     Running,
 }
 
-/// What a peer is on the shared script that claims and puts back, and the queue that is made for it.
+/// The part of a peer in the shared script that claims and puts back, and the queue that is made for it.
 #[derive(Debug)]
 pub struct Row {
-    /// What is between the name of a queue and that of a place.
+    /// The text between the name of a queue and that of a place.
     pub sep: &'static str,
     /// The end of a list at which its next job is, `head` or `tail`.
     pub next: &'static str,
-    /// What the script does with each job.
+    /// The work of the script on each job.
     pub lua: &'static str,
     /// The options of the queue at the target.
     pub options: &'static str,
@@ -76,7 +76,7 @@ impl Row {
 pub struct Place {
     /// Its name, which is that in the records.
     pub name: String,
-    /// What it holds.
+    /// Its jobs.
     pub state: State,
     /// Its key.
     pub key: Bytes,
@@ -105,7 +105,7 @@ pub struct Seen {
     pub pause: Vec<Words>,
     /// Commands for the target, beside those that each queue of the peer needs.
     pub settings: Vec<Words>,
-    /// What does not move, and why, with its number.
+    /// The jobs that do not move, and why, with their number.
     pub stays: Vec<(String, u64)>,
 }
 
@@ -122,7 +122,7 @@ pub struct Running {
     pub remark: Option<String>,
 }
 
-/// What a record is at the target, or why it stays.
+/// The form of a record at the target, or why it stays.
 pub type Translation = Result<Vec<Words>, String>;
 
 /// The names of a queue there and here.

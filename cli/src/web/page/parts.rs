@@ -180,3 +180,13 @@ pub fn bar(message: &Record) -> Markup {
 pub fn badge(word: &str, kind: &str) -> Markup {
     html! { span class={ "badge " (kind) } { (word) } }
 }
+
+/// The field of a page that shows rows whose name has this part.
+pub fn by_name(page: &str, sought: &str) -> Markup {
+    html! {
+        form.bar method="get" action=(page) {
+            input type="search" name="q" value=(sought) placeholder="part of a name" aria-label="part of a name" data-key="/";
+            button { "Show" }
+        }
+    }
+}

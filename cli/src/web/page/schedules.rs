@@ -5,6 +5,7 @@ use std::time::Duration;
 use maud::html;
 
 use super::layout::{layout, Trail};
+use super::parts::by_name;
 use super::tables;
 use crate::model::keys;
 use crate::model::record::Record;
@@ -41,10 +42,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     found.truncate(SHOWN);
     let content = html! {
         h1 { "Schedules" }
-        form.bar method="get" action="schedules" {
-            input type="search" name="q" value=(sought) placeholder="part of a name" aria-label="part of a name" data-key="/";
-            button { "Show" }
-        }
+        (by_name("schedules", &sought))
         div #schedules data-live {
             p.note {
                 (plural(all as u64, "schedule")) ", the next one first."

@@ -3,7 +3,7 @@
 use maud::{html, Markup};
 
 use super::layout::{layout, Trail};
-use super::parts::name;
+use super::parts::{by_name, name};
 use crate::model::workers::Worker;
 use crate::text::{plural, printable};
 use crate::time_text::span;
@@ -28,10 +28,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let (asked, of) = workers.asked;
     let content = html! {
         h1 { "Workers" }
-        form.bar method="get" action="workers" {
-            input type="search" name="q" value=(sought) placeholder="part of a name" aria-label="part of a name" data-key="/";
-            button { "Show" }
-        }
+        (by_name("workers", &sought))
         div #workers data-live {
             p.note {
                 (plural(found.len() as u64, "consumer")) ", those first that hold a message for the longest time."

@@ -196,7 +196,7 @@ final class Outbox
                 continue;
             } catch (ServerError $error) {
                 if ($error->isTransient()) {
-                    // What was sent is sent again, which adds nothing.
+                    // A row that was sent is sent again, which adds nothing.
                     throw $error;
                 }
             }
@@ -206,7 +206,7 @@ final class Outbox
                 $this->log("$queue refuses the message $row->messageId of the outbox, which stays there: {$error->getMessage()}");
             }
         }
-        // What this connection has written is confirmed. The command itself does nothing.
+        // All that this connection has written is confirmed. The command itself does nothing.
         $this->durable?->call($client, $queue, $create);
         return $sent;
     }

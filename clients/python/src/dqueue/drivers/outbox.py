@@ -189,7 +189,7 @@ class Outbox:
                 sent.append(row)
                 continue
             if is_transient(reply):
-                # What was sent is sent again, which adds nothing.
+                # A row that was sent is sent again, which adds nothing.
                 raise reply
             blocked.add(row.line)
             if row.message_id not in self._refused and len(self._refused) < BLOCKED:
