@@ -8,7 +8,7 @@
 #   server     redis-server and redis-cli
 #   tests      the Python environment .venv with tests/requirements.txt
 #   optional   programs that only some tests need, which are skipped without them: git, openssl, tmux, PHP, Node and Go
-#              for the example clients, Laravel's queues and Symfony Messenger with PHPUnit for clients/php, redigo for
+#              for the example clients, Laravel's queues and Symfony Messenger with PHPUnit for clients/php, redigo, OpenTelemetry and zstd for
 #              clients/go, what clients/node is built and tested with, Chromium for the pages of dq web, Prometheus and its
 #              exporter for Redis, PostgreSQL and MariaDB, and in .venv the frameworks that the Python package has drivers for, and Selenium. What
 #              is not available is left out, and a line says so
@@ -171,8 +171,8 @@ setup_optional() {
     setup_node_client
     setup_actionlint
     optional Go 'have go' golang-go
-    optional "Go's clients" '(cd /usr/share/gocode/src && ls gopkg.in/redis.v5 github.com/gomodule/redigo)' \
-        golang-gopkg-redis.v5-dev golang-github-gomodule-redigo-dev
+    optional "Go's clients" '(cd /usr/share/gocode/src && ls gopkg.in/redis.v5 github.com/gomodule/redigo go.opentelemetry.io/otel github.com/klauspost/compress/zstd)' \
+        golang-gopkg-redis.v5-dev golang-github-gomodule-redigo-dev golang-opentelemetry-otel-dev golang-github-klauspost-compress-dev
     optional Chromium 'have chromium && have chromedriver' chromium chromium-driver
     setup_prometheus
     setup_drivers

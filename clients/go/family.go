@@ -18,6 +18,8 @@ type Family struct {
 	Patience time.Duration
 	// Durable is the Durable of each queue, see Queue.
 	Durable *Durable
+	// Middleware is that of each queue, see Queue.
+	Middleware []Middleware
 	// GrownFrom is half of the number of partitions while the family grows from that number, and else 0. A message then
 	// goes to the queue that its group had before, as long as that has messages of the group. So groups keep their order.
 	GrownFrom int
@@ -72,7 +74,7 @@ func (f *Family) queue(key string) *Queue {
 	defer f.mutex.Unlock()
 	if f.queues[key] == nil {
 		f.queues[key] = NewQueue(f.cli, key)
-		f.queues[key].Patience, f.queues[key].Durable = f.Patience, f.Durable
+		f.queues[key].Patience, f.queues[key].Durable, f.queues[key].Middleware = f.Patience, f.Durable, f.Middleware
 	}
 	return f.queues[key]
 }

@@ -18,6 +18,8 @@ type Queue struct {
 	Patience time.Duration
 	// Durable makes a method return only when its command is confirmed. Nil: the reply is enough.
 	Durable *Durable
+	// Middleware runs around Send, SendJSON and the handlers of workers. Set it before the first use.
+	Middleware []Middleware
 
 	cli RedisCli
 	key string
@@ -85,18 +87,16 @@ func (q *Queue) Send(ctx context.Context, payload []byte, options ...SendOption)
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	words, own := append([]string{string(payload)}, sendWords(options)...), ""
-	if !has(options, "ID") {
-		own = newID()
-		words = append(words, "ID", own)
+	id, isGiven := valueOf(options, "ID")
+	if !isGiven {
+		id = newID()
 	}
-	reply, err := q.sendInsisting(ctx, words)
-	id, err := read(reply, err, text)
+	sent, err := q.sendThrough(ctx, newSending(q, id, payload, options), q.Middleware)
 	// An id that was made just now can only be taken by an earlier try of this call.
-	if err == nil && id == "" && !has(options, "IFGROUP") {
-		id = own
+	if err == nil && sent == "" && !isGiven && !has(options, "IFGROUP") {
+		sent = id
 	}
-	return id, err
+	return sent, err
 }
 
 // SendJSON is Send of a value as JSON.

@@ -16,7 +16,7 @@ const (
 	sealedHeader = "dq-sealed:"
 )
 
-// Secrets encrypts the payloads of messages and some of their headers by AES-256-GCM, alike in all languages
+// Secrets is a Middleware that encrypts the payloads of messages and some of their headers by AES-256-GCM, alike in all languages
 // (docs/secrets.md). The queue and the id of a message are authenticated, so it must have been sent to the queue that it
 // comes from. A program may use one from several goroutines.
 type Secrets struct {
@@ -32,28 +32,14 @@ type Secrets struct {
 	Plain bool
 }
 
-// Send encrypts a message and sends it. The headers are an argument here, and no option.
-func (s *Secrets) Send(ctx context.Context, q *Queue, id string, payload []byte, headers map[string]string, options ...SendOption) (string, error) {
-	if id == "" {
-		id = newID()
-	}
-	sealed, fields, err := s.Seal(q.Key(), id, payload, headers)
-	if err != nil {
-		return "", err
-	}
-	return q.Send(ctx, sealed, append([]SendOption{ID(id), Headers(fields)}, options...)...)
+// Send encrypts a message and sends it.
+func (s *Secrets) Send(ctx context.Context, one *Sending, next func(context.Context) (string, error)) (string, error) {
+	return coding(s.Seal).send(ctx, one, next)
 }
 
-// Handler returns a handler that decrypts a message and gives it to this one.
-func (s *Secrets) Handler(handler Handler) Handler {
-	return func(ctx context.Context, m *Message) error {
-		payload, headers, err := s.Open(m.Queue.Key(), m.ID, m.Payload, m.Headers)
-		if err != nil {
-			return err
-		}
-		m.Payload, m.Headers = payload, headers
-		return handler(ctx, m)
-	}
+// Handle decrypts a message and gives it to the handler.
+func (s *Secrets) Handle(ctx context.Context, m *Message, next Handler) error {
+	return coding(s.Open).handle(ctx, m, next)
 }
 
 // Seal encrypts the payload and the headers of a message of this queue and id.

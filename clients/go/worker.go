@@ -109,6 +109,11 @@ type run struct {
 
 func (w *Worker) start(ctx context.Context) *run {
 	r := &run{Worker: *w}
+	if w.Queue != nil {
+		r.Handler = through(w.Queue.Middleware, w.Handler)
+	} else {
+		r.Handler = through(w.Family.Middleware, w.Handler)
+	}
 	defaults := func(span *time.Duration, otherwise time.Duration) {
 		if *span <= 0 {
 			*span = otherwise

@@ -61,6 +61,13 @@ def test_the_package(server, replica_pair, part, tests):
     assert phpunit(server, "--testsuite", part.lower(), DQ_TEST_REPLICATED=replicated) >= tests
 
 
+def test_traces_with_the_sdk_of_opentelemetry(server):
+    need_php()
+    if not (CLIENT / "vendor/open-telemetry/sdk").is_dir():
+        pytest.skip("open-telemetry/sdk is no package of Debian: composer require --dev open-telemetry/sdk in clients/php gets it")
+    assert phpunit(server, "tests/OpenTelemetry") == 1
+
+
 def test_a_cluster(cluster):
     need_php()
     nodes = ",".join(f"127.0.0.1:{node.port}" for node in cluster.nodes)

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { RedisClient, Server } from './adapter.js';
 import { serverOf } from './connection.js';
+import type { Middleware } from './middleware.js';
 import { type Jobs, Queue, type QueueSettings, WHOLE } from './queue.js';
 import type { Counts } from './records.js';
 import { shaped } from './replies.js';
@@ -60,6 +61,10 @@ export class Family<J extends Jobs = Jobs> {
       throw new RangeError(`grownFrom is half of the ${partitions} partitions, not ${this.#grownFrom}`);
     }
     this.#waiting = new WaitingConnections(settings.waiting ?? 16);
+  }
+
+  get middleware(): readonly Middleware[] {
+    return this.settings.middleware ?? [];
   }
 
   /** Returns the queue that a group belongs to. */

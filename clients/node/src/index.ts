@@ -7,6 +7,7 @@ export { Follow, type Next, type Signal } from './follow.js';
 export type { Context } from './handling.js';
 export type { Ended } from './inspection.js';
 export { Message } from './message.js';
+export { Coding, type Fields, type Middleware, type Sending } from './middleware.js';
 export { type AckOptions, type FetchOptions, type Jobs, type NackOptions, Queue, type QueueSettings, type Receipt, type ScheduleOptions } from './queue.js';
 export type { After, Batch, Child, ChildCounts, Consumer, Counts, Explanation, FailedAttempt, Group, Info, Limit, Record, Schedule, Ticked } from './records.js';
 export { partition, queues, route, slot, tags } from './routing.js';

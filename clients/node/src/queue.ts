@@ -11,6 +11,7 @@ import { CommandError } from './errors.js';
 import { type Next, followingWords, type Signal } from './follow.js';
 import { Inspection } from './inspection.js';
 import { Message } from './message.js';
+import { type Middleware, throughSend } from './middleware.js';
 import type { Ticked } from './records.js';
 import { list, maybeText, shaped, text } from './replies.js';
 import { WaitingConnections } from './waiting.js';
@@ -108,6 +109,8 @@ export interface QueueSettings {
    * to its disk.
    */
   durable?: boolean | DurableOptions;
+  /** The code that runs around `send` and `add`, and around the handlers of workers. */
+  middleware?: readonly Middleware[];
 }
 
 /** Marks that the name of a queue is its whole key: the name of a message's queue has the prefix of the client. */
@@ -125,17 +128,19 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
   readonly server: Server;
   /** The key of the queue: `keyPrefix` of ioredis, and the name that was given. */
   readonly key: string;
+  readonly middleware: readonly Middleware[];
   readonly #waiting: WaitingConnections;
   readonly #changing: Changing;
 
   constructor(
     readonly client: RedisClient,
     name: string,
-    { patience = 10_000, waiting = 16, durable = false, [WHOLE]: isWhole = false }: QueueSettings & { [WHOLE]?: boolean } = {},
+    { patience = 10_000, waiting = 16, durable = false, middleware = [], [WHOLE]: isWhole = false }: QueueSettings & { [WHOLE]?: boolean } = {},
   ) {
     super();
     this.server = serverOf(client);
     this.key = isWhole ? name : this.server.prefix + name;
+    this.middleware = middleware;
     this.#waiting = new WaitingConnections(waiting);
     this.#changing = durable
       ? new Durably(this.server, this.key, patience, durable === true ? {} : durable)
@@ -200,8 +205,11 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
    */
   async send(payload: Payload, given: SendOneOptions = {}): Promise<string | null> {
     const id = given.id ?? randomUUID();
-    const words = ['DQ.SEND', this.key, word(payload), ...options({ ...given, id })];
-    const reply = maybeText(await this.#changing.send(words, id));
+    const sending = { queue: this.key, id, payload, options: given };
+    const reply = await throughSend(this.middleware, sending, async () => {
+      const words = ['DQ.SEND', this.key, word(sending.payload), ...options({ ...sending.options, id })];
+      return maybeText(await this.#changing.send(words, id));
+    });
     // An id that was made just now can only be taken by an earlier try of this call. With IFGROUP, null may also mean
     // that the group had no message.
     return reply === null && given.id == null && !given.ifGroup ? id : reply;

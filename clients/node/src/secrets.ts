@@ -1,13 +1,9 @@
 /** Payloads and headers that only the programs with a key can read: AES-256-GCM, alike in all languages. */
 
-import { createCipheriv, createDecipheriv, randomBytes, randomUUID } from 'node:crypto';
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { Reject } from './errors.js';
-import type { Context } from './handling.js';
-import type { Message } from './message.js';
-import type { Queue } from './queue.js';
-import type { Payload, SendOneOptions } from './words.js';
-
-type Fields = Readonly<Record<string, string | number>>;
+import { bytesOf, Coding, type Fields, texts } from './middleware.js';
+import type { Payload } from './words.js';
 
 /** The header that names the key of a message. */
 const KEY = 'dq-key';
@@ -28,17 +24,18 @@ export interface SecretsOptions {
 }
 
 /**
- * Encrypts the payloads of messages and some of their headers.
+ * A middleware that encrypts the payloads of messages and some of their headers.
  *
  * `keys` are 32 bytes each by their ids. The first one encrypts, and all of them decrypt. The queue and the id of a message
  * are authenticated, so it must have been sent to the queue that it comes from.
  */
-export class Secrets {
+export class Secrets extends Coding {
   readonly #keys: ReadonlyMap<string, Buffer>;
   readonly #key: string;
   readonly #options: SecretsOptions;
 
   constructor(keys: ReadonlyMap<string, Buffer> | Readonly<Record<string, Buffer>>, options: SecretsOptions = {}) {
+    super();
     this.#keys = keys instanceof Map ? keys : new Map(Object.entries(keys));
     const [first] = this.#keys.keys();
     if (first === undefined || [...this.#keys.values()].some((key) => key.length !== 32)) {
@@ -46,21 +43,6 @@ export class Secrets {
     }
     this.#key = first;
     this.#options = options;
-  }
-
-  /** Encrypts a message and sends it. The options are those of `Queue.send`. */
-  async send(queue: Queue, payload: Payload, options: SendOneOptions = {}): Promise<string | null> {
-    const id = options.id ?? randomUUID();
-    const [sealed, headers] = this.seal(queue.key, id, payload, options.headers ?? {});
-    return queue.send(sealed, { ...options, id, headers });
-  }
-
-  /** Returns a handler that decrypts a message and gives it to this one. */
-  handler<R>(handler: (message: Message, context: Context) => R): (message: Message, context: Context) => R {
-    return (message, context) => {
-      message.replace(...this.open(message.queue, message.id, message.payload, message.headers));
-      return handler(message, context);
-    };
   }
 
   /** Encrypts the payload and the headers of a message of this queue and id. */
@@ -82,7 +64,7 @@ export class Secrets {
    */
   open(queue: string, id: string, payload: Buffer, headers: Fields): [Buffer, Record<string, string>] {
     const { [KEY]: name, ...rest } = headers;
-    const fields = Object.fromEntries(Object.entries(rest).map(([field, value]) => [field, String(value)]));
+    const fields = texts(rest);
     if (name === undefined) {
       if (this.#options.plain) return [payload, fields];
       throw new Reject('the message is not encrypted');
@@ -112,7 +94,7 @@ export class Secrets {
     const nonce = randomBytes(NONCE);
     const cipher = createCipheriv(CIPHER, this.#keys.get(this.#key) as Buffer, nonce, { authTagLength: TAG });
     cipher.setAAD(associated(queue, id, part));
-    const sealed = Buffer.concat([cipher.update(typeof text === 'string' ? Buffer.from(text) : text), cipher.final()]);
+    const sealed = Buffer.concat([cipher.update(bytesOf(text)), cipher.final()]);
     return Buffer.concat([nonce, sealed, cipher.getAuthTag()]);
   }
 }

@@ -11,6 +11,7 @@ import { fetchFromFamily } from './familyfetching.js';
 import { type Crew, fetchFromQueue } from './fetching.js';
 import { type Context, Handling } from './handling.js';
 import type { Message } from './message.js';
+import { throughHandle } from './middleware.js';
 import type { Jobs, Queue } from './queue.js';
 import { LAST_WORDS, Settling } from './settling.js';
 import { watchStrays } from './stray.js';
@@ -96,10 +97,12 @@ export class Worker<J extends Jobs = Jobs> extends EventEmitter<WorkerEvents> {
     this.consumer = options.consumer ?? `${hostname()}:${process.pid}:${++workers}`;
     this.#source = source;
     this.#grace = grace;
-    const { server } = source;
+    const { server, middleware } = source;
+    const chosen = chooser(handlers);
+    const handle = (message: Message, context: Context) => throughHandle(middleware, message, context, () => chosen(message, context));
     const warn = (error: Error) => this.#report('warning', error);
     this.#settling = new Settling(server, lease, warn);
-    this.#handling = new Handling(server, { concurrency, lease, timeLimit, grace, lostWorkers }, chooser(handlers), this.#settling, {
+    this.#handling = new Handling(server, { concurrency, lease, timeLimit, grace, lostWorkers }, middleware.length ? handle : chosen, this.#settling, {
       done: (message, result) => this.#report('done', message, result),
       failed: (message, error) => this.#report('failed', message, error),
       lost: (message) => this.#report('lost', message),

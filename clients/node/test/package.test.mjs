@@ -18,7 +18,7 @@ test('the package has what is built, its page and its licence, and nothing else'
   const files = packed.files.map(({ path }) => path);
   const stray = files.filter((path) => !/^(dist\/.*\.(d\.ts|d\.mts|js|mjs)|README\.md|LICENSE|package\.json)$/.test(path));
   assert.deepEqual(stray, []);
-  for (const entry of ['index', 'nestjs/index', 'bullmq/index']) {
+  for (const entry of ['index', 'nestjs/index', 'bullmq/index', 'opentelemetry/index']) {
     for (const kind of ['js', 'mjs', 'd.ts', 'd.mts']) assert.ok(files.includes(`dist/${entry}.${kind}`), `${entry}.${kind}`);
   }
   for (const file of ['README.md', 'LICENSE', 'package.json']) assert.ok(files.includes(file), file);

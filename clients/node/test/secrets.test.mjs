@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 
-import { Reject, Secrets, Worker } from 'dq-queue';
+import { Queue, Reject, Secrets, Worker } from 'dq-queue';
 import { each, until, working } from './setup.mjs';
 
 const given = JSON.parse(readFileSync(new URL('secrets.json', process.env.DQ_CONFORMANCE)));
@@ -29,14 +29,16 @@ test('a message that was not sent so is refused', () => {
   }
 });
 
-each('a worker gets what was sent', async ({ queue }) => {
+each('a worker gets what was sent', async ({ client, queue: { key } }) => {
+  const queue = new Queue(client, key, { middleware: [secrets] });
+  const other = new Queue(client, key);
   await queue.create({ retain: 60_000, retries: 0 });
-  const id = await secrets.send(queue, '{"name":"ann"}', { headers: { email: 'ann', trace: 1 } });
+  const id = await queue.send('{"name":"ann"}', { headers: { email: 'ann', trace: 1 } });
   const { payload } = await queue.get(id);
   assert.ok(!payload.includes('ann'));
-  await queue.send(payload, { id: 'copied', headers: { 'dq-key': '2026' } });
+  await other.send(payload, { id: 'copied', headers: { 'dq-key': '2026' } });
   const got = [];
-  const worker = new Worker(queue, secrets.handler(({ data, headers }) => void got.push(data, headers)), { block: 50 });
+  const worker = new Worker(queue, ({ data, headers }) => void got.push(data, headers), { block: 50 });
   await working(worker, () => until(async () => (await queue.get('copied')).state === 'dead' && got.length > 0));
   assert.deepEqual(got, [{ name: 'ann' }, { email: 'ann', trace: '1' }]);
 });

@@ -21,12 +21,14 @@ final class Queue
     /**
      * @param int $patience for how long (ms) `send` repeats itself while the connection is down
      * @param bool|Durable $durable whether sends and acks are confirmed before a method returns
+     * @param list<Middleware> $middleware what runs around `send` and around the handlers of workers
      */
     public function __construct(
         public readonly Client $client,
         public readonly string $key,
         private int $patience = 10_000,
         bool|Durable $durable = false,
+        public readonly array $middleware = [],
     ) {
         $this->durable = $durable === true ? new Durable() : ($durable ?: null);
     }
@@ -75,14 +77,21 @@ final class Queue
     public function send(string $payload, array $options = []): ?string
     {
         $made = self::uuid();
-        $words = ['DQ.SEND', $this->key, $payload, ...Words::of($options + ['id' => $made])];
-        $reply = $this->durable === null
-            ? Retrying::call($this->client, $this->key, $words, $this->patience)
-            : $this->durable->send($this->client, $this->key, $words, $options['id'] ?? $made, $this->patience);
+        $sending = new Sending($this->key, (string) ($options['id'] ?? $made), $payload, $options['headers'] ?? [], $options);
+        $reply = $sending->through($this->middleware, $this->sendOne(...));
         // An id that was made just now can only be taken by an earlier try. With IFGROUP, null may also mean that the group
         // had no message.
         $names = array_map(static fn (string $name): string => strtolower(str_replace('_', '', $name)), array_keys($options));
         return $reply === null && array_intersect($names, ['id', 'ifgroup']) === [] ? $made : $reply;
+    }
+
+    private function sendOne(Sending $sending): ?string
+    {
+        $options = array_filter(['id' => $sending->id, 'headers' => $sending->headers]) + $sending->options;
+        $words = ['DQ.SEND', $this->key, $sending->payload, ...Words::of($options)];
+        return $this->durable === null
+            ? Retrying::call($this->client, $this->key, $words, $this->patience)
+            : $this->durable->send($this->client, $this->key, $words, $sending->id, $this->patience);
     }
 
     /** DQ.SEND ... DELAY: adds a message that is due this long (ms) from now. */

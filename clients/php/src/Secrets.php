@@ -11,10 +11,9 @@ use function strlen;
  * Payloads and headers that only the programs with a key can read: AES-256-GCM, alike in all languages (docs/secrets.md).
  *
  *     $secrets = new Secrets(['2026' => $key]);
- *     $secrets->send($queue, 'hello');
- *     (new Worker($queue, $secrets->handler($handler)))->run();
+ *     $queue = new Queue($client, 'mails', middleware: [$secrets]);
  */
-final class Secrets
+final class Secrets extends Coding
 {
     /** The header that names the key of a message. */
     private const KEY = 'dq-key';
@@ -38,26 +37,6 @@ final class Secrets
             throw new \InvalidArgumentException('Secrets needs at least one key, and each has 32 bytes');
         }
         $this->key = (string) array_key_first($keys);
-    }
-
-    /** Encrypts a message and sends it. The options are those of Queue::send. */
-    public function send(Queue $queue, string $payload, array $options = []): ?string
-    {
-        $options['id'] ??= Queue::uuid();
-        [$payload, $options['headers']] = $this->seal($queue->key, (string) $options['id'], $payload, $options['headers'] ?? []);
-        return $queue->send($payload, $options);
-    }
-
-    /** Returns a handler that decrypts a message and gives it to this one. */
-    public function handler(callable $handler): \Closure
-    {
-        return fn (Message $message, Context $context): mixed => $handler($this->opened($message), $context);
-    }
-
-    /** Returns a message with its payload and headers as they were. Its effects are those of the given one. */
-    public function opened(Message $message): Message
-    {
-        return $message->with(...$this->open($message->queue, $message->id, $message->payload, $message->headers()));
     }
 
     /**

@@ -75,6 +75,11 @@ final class Worker
         private int $grace = 20_000,
     ) {
         $this->handler = self::chooser($handler);
+        foreach (array_reverse($queue->middleware) as $one) {
+            $next = $this->handler;
+            $this->handler = static fn (Message $message, Context $context): mixed
+                => $one->handle($message, $context, static fn (Message $given): mixed => $next($given, $context));
+        }
         $limit = $queue->client->readTimeout();
         $this->block = $limit > 0.0 ? max(1, min($block, (int) ($limit * 500))) : $block;
         $this->lostWorkers = new LostWorkers($lostWorkers);

@@ -10,6 +10,8 @@ from dqueue.testing import ManualQueue
 pytest.importorskip("opentelemetry.sdk", reason="needs opentelemetry-sdk")
 
 from dqueue.opentelemetry import Tracing, trace_headers  # noqa: E402
+from opentelemetry.sdk.metrics import MeterProvider  # noqa: E402
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader  # noqa: E402
 from opentelemetry.sdk.trace import TracerProvider  # noqa: E402
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: E402
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter  # noqa: E402
@@ -82,6 +84,31 @@ def test_a_failure_is_an_error_of_the_span_and_a_snooze_is_none(q, provider, exp
     assert by_type["fail"].status.status_code == StatusCode.ERROR
     assert by_type["fail"].events[0].attributes["exception.message"] == "never"
     assert by_type["wait"].status.status_code == StatusCode.UNSET and not by_type["wait"].events
+
+
+def test_a_later_attempt_is_linked_to_the_send_and_metrics_count_all(q, provider, exporter):
+    reader = InMemoryMetricReader()
+    tasks = Tasks(q, middleware=[Tracing(provider, MeterProvider([reader]))], retries=1, backoff=("FIXED", 1))
+
+    @tasks.task
+    def mail():
+        raise KeyError("no")
+
+    mail.send()
+    q.work(tasks)
+    q.tick(advance=1000)
+    q.work(tasks)
+    send, first, second = exporter.get_finished_spans()
+    assert first.parent.span_id == send.context.span_id and not first.links
+    assert second.parent is None and second.links[0].context.span_id == send.context.span_id and second.context.trace_id != send.context.trace_id
+    [scope] = reader.get_metrics_data().resource_metrics[0].scope_metrics
+    counts = {one.name: [(point.attributes.get("error.type"), getattr(point, "count", None) or point.value) for point in one.data.data_points] for one in scope.metrics}
+    assert counts == {
+        "messaging.client.sent.messages": [(None, 1)],
+        "messaging.client.operation.duration": [(None, 1)],
+        "messaging.client.consumed.messages": [(None, 2)],
+        "messaging.process.duration": [("KeyError", 2)],
+    }
 
 
 def test_a_message_without_headers_begins_a_trace(q, provider, exporter):

@@ -57,15 +57,15 @@ final class SecretsTest extends TestCase
     public function testAWorkerGetsWhatWasSent(): void
     {
         Server::redis()->flushAll();
-        $queue = new Queue(new UrlClient(Server::url()), 'mails');
-        $id = $this->secrets()->send($queue, 'hello', ['headers' => ['email' => 'ann']]);
+        $queue = new Queue(new UrlClient(Server::url()), 'mails', middleware: [$this->secrets()]);
+        $id = $queue->send('hello', ['headers' => ['email' => 'ann']]);
         $this->assertStringNotContainsString('hello', $queue->get($id)['payload']);
         $got = [];
         $handler = static function (Message $message, Context $context) use (&$got): void {
             $message->effects()->incrby('done');
             $got = [$message->payload, $message->headers()];
         };
-        (new Worker($queue, $this->secrets()->handler($handler), maxMessages: 1))->run();
+        (new Worker($queue, $handler, maxMessages: 1))->run();
         $this->assertSame(['hello', ['email' => 'ann']], $got);
         $this->assertSame('1', Server::redis()->get('done'));
     }
