@@ -86,3 +86,36 @@ func (open coding) handle(ctx context.Context, m *Message, next Handler) error {
 	m.Payload, m.Headers = payload, headers
 	return next(ctx, m)
 }
+
+// Layers is several codings, such as Compression, Secrets and Offload. A message that is sent goes through the first one
+// first, and one that comes through the last one first.
+type Layers []interface {
+	Seal(queue, id string, payload []byte, headers map[string]string) ([]byte, map[string]string, error)
+	Open(queue, id string, payload []byte, headers map[string]string) ([]byte, map[string]string, error)
+}
+
+// Send puts a message into its layers and sends it.
+func (l Layers) Send(ctx context.Context, s *Sending, next func(context.Context) (string, error)) (string, error) {
+	return coding(l.Seal).send(ctx, s, next)
+}
+
+// Handle gives the handler the message as it was.
+func (l Layers) Handle(ctx context.Context, m *Message, next Handler) error {
+	return coding(l.Open).handle(ctx, m, next)
+}
+
+// Seal puts a message into its layers.
+func (l Layers) Seal(queue, id string, payload []byte, headers map[string]string) (_ []byte, _ map[string]string, err error) {
+	for i := 0; i < len(l) && err == nil; i++ {
+		payload, headers, err = l[i].Seal(queue, id, payload, headers)
+	}
+	return payload, headers, err
+}
+
+// Open returns the payload and the headers as they were.
+func (l Layers) Open(queue, id string, payload []byte, headers map[string]string) (_ []byte, _ map[string]string, err error) {
+	for i := len(l) - 1; i >= 0 && err == nil; i-- {
+		payload, headers, err = l[i].Open(queue, id, payload, headers)
+	}
+	return payload, headers, err
+}

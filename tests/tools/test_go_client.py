@@ -67,16 +67,17 @@ def test_it_builds_without_modules_and_with_a_client_that_has_only_do(server, tm
     assert "true" in subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stderr
 
 
-def test_traces_and_metrics(server, tmp_path):
-    """With the API and the SDK of OpenTelemetry from Debian, which are found in GOPATH mode. Its metrics are declarations."""
+def test_traces_and_layers(server, tmp_path):
+    """With OpenTelemetry and zstd from Debian, which are found in GOPATH mode. OpenTelemetry's metrics are declarations."""
     api = "src/go.opentelemetry.io/otel"
-    need((GOCODE / api).is_dir(), "Debian's OpenTelemetry for Go")
+    need((GOCODE / api).is_dir() and (GOCODE / "src/github.com/klauspost/compress").is_dir(), "Debian's OpenTelemetry and zstd for Go")
     shutil.copytree(GOCODE / api, tmp_path / api, ignore=shutil.ignore_patterns("metric"))
     (tmp_path / "src/dq").symlink_to(CLIENT)
     (tmp_path / api / "metric").symlink_to(CLIENT / "testdata/otel-metric")
-    url = f"redis://127.0.0.1:{server.port}"
+    env = {"GO111MODULE": "off", "GOPATH": f"{tmp_path}:{GOCODE}", "GOFLAGS": "", "DQ_TEST_URL": f"redis://127.0.0.1:{server.port}"}
     for words in (["vet"], ["test", "-count=1"]):
-        go(*words, "-tags=opentelemetry", "dq/opentelemetry", cwd=tmp_path, GO111MODULE="off", GOPATH=f"{tmp_path}:{GOCODE}", GOFLAGS="", DQ_TEST_URL=url)
+        go(*words, "-tags=opentelemetry", "dq/opentelemetry", cwd=tmp_path, **env)
+    assert "--- PASS: TestLayers" in go("test", "-count=1", "-v", "-tags=zstd", "-run=Layers", "dq", cwd=tmp_path, **env)
 
 
 def test_the_go_of_the_documentation_compiles_and_its_tests_pass(tmp_path):

@@ -1,4 +1,5 @@
 export type { RedisClient } from './adapter.js';
+export { Compression, type CompressionOptions, type Zstd } from './compression.js';
 export type { DurableOptions } from './durable.js';
 export { Effects } from './effects.js';
 export { CommandError, ConnectionError, NotConfirmedError, Park, QueueClosedError, QueueFullError, Reject, Retry, Snooze } from './errors.js';
@@ -7,9 +8,10 @@ export { Follow, type Next, type Signal } from './follow.js';
 export type { Context } from './handling.js';
 export type { Ended } from './inspection.js';
 export { Message } from './message.js';
-export { Coding, type Fields, type Middleware, type Sending } from './middleware.js';
+export { Coding, type Fields, Layers, type Middleware, type Sending } from './middleware.js';
 export { type AckOptions, type FetchOptions, type Jobs, type NackOptions, Queue, type QueueSettings, type Receipt, type ScheduleOptions } from './queue.js';
 export type { After, Batch, Child, ChildCounts, Consumer, Counts, Explanation, FailedAttempt, Group, Info, Limit, Record, Schedule, Ticked } from './records.js';
+export { Offload, type OffloadOptions, type Store } from './offload.js';
 export { partition, queues, route, slot, tags } from './routing.js';
 export { Secrets, type SecretsOptions } from './secrets.js';
 export type { Backoff, Conditions, Instant, LimitOptions, Parking, Payload, QueueOptions, Rate, SendOneOptions, SendOptions, State } from './words.js';

@@ -66,3 +66,25 @@ export function texts(fields: Fields): Record<string, string> {
 
 /** Returns a payload as bytes. */
 export const bytesOf = (payload: Payload): Buffer => (typeof payload === 'string' ? Buffer.from(payload) : Buffer.from(payload));
+
+/** Several codings: what is sent goes through the first one first, and what comes through the last one first. */
+export class Layers extends Coding {
+  readonly #codings: readonly Coding[];
+
+  constructor(...codings: Coding[]) {
+    super();
+    this.#codings = codings;
+  }
+
+  async seal(queue: string, id: string, payload: Payload, headers: Fields = {}): Promise<Coded> {
+    let sealed: Coded = [bytesOf(payload), texts(headers)];
+    for (const one of this.#codings) sealed = await one.seal(queue, id, ...sealed);
+    return sealed;
+  }
+
+  async open(queue: string, id: string, payload: Buffer, headers: Fields): Promise<Coded> {
+    let opened: Coded = [payload, texts(headers)];
+    for (const one of [...this.#codings].reverse()) opened = await one.open(queue, id, ...opened);
+    return opened;
+  }
+}

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 
-import { Queue, Reject, Secrets, Worker } from 'dq-queue';
+import { Compression, Layers, Offload, Queue, Reject, Secrets, Worker } from 'dq-queue';
 import { each, until, working } from './setup.mjs';
 
 const given = JSON.parse(readFileSync(new URL('secrets.json', process.env.DQ_CONFORMANCE)));
@@ -41,4 +41,59 @@ each('a worker gets what was sent', async ({ client, queue: { key } }) => {
   const worker = new Worker(queue, ({ data, headers }) => void got.push(data, headers), { block: 50 });
   await working(worker, () => until(async () => (await queue.get('copied')).state === 'dead' && got.length > 0));
   assert.deepEqual(got, [{ name: 'ann' }, { email: 'ann', trace: '1' }]);
+});
+
+// Node 20 has no zstd.
+const zstd = process.getBuiltinModule?.('node:zlib').zstdCompressSync ? undefined : await wasm();
+
+async function wasm() {
+  const { compress, decompress, init } = await import('@bokuweb/zstd-wasm');
+  await init();
+  return {
+    compress: (payload) => compress(payload, 3),
+    decompress(payload, most) {
+      const plain = decompress(payload);
+      if (plain.length > most) throw new RangeError('too large');
+      return plain;
+    },
+  };
+}
+
+class Shelf extends Map {
+  async put(key, payload) {
+    this.set(key, payload);
+  }
+}
+
+const layers = (client, shelf) =>
+  new Layers(new Compression({ most: given.layers.most, zstd }), secrets, new Offload(shelf, client, { above: given.layers.above }));
+
+each('layers of any language are read, and what cannot be read is refused', async ({ client }) => {
+  for (const one of given.layers.cases) {
+    const shelf = new Shelf(Object.entries(one.store).map(([key, payload]) => [key, Buffer.from(payload, 'base64')]));
+    const unit = Buffer.from(one.payload, 'base64');
+    const plain = Buffer.concat(Array(one.times ?? 1).fill(unit));
+    const coding = layers(client, shelf);
+    assert.deepEqual(await coding.open('mails', 'm', Buffer.from(one.sealed, 'base64'), one.fields), [plain, {}], one.name);
+    const [sealed, fields] = await coding.seal('mails', 'm', plain);
+    assert.deepEqual(Object.keys(fields).sort(), Object.keys(one.fields).sort(), one.name);
+    assert.deepEqual(await coding.open('mails', 'm', sealed, fields), [plain, {}], one.name);
+  }
+  for (const one of given.layers.broken) {
+    const error = one.error === 'reject' ? Reject : RangeError;
+    await assert.rejects(layers(client, new Shelf()).open('mails', 'm', Buffer.from(one.sealed, 'base64'), one.fields), error, one.name);
+  }
+});
+
+each('what is kept elsewhere goes with its record', async ({ client, queue: { key } }) => {
+  const shelf = new Shelf();
+  const offload = new Offload(shelf, client, { above: 10 });
+  const queue = new Queue(client, key, { middleware: [offload] });
+  await offload.seal(key, 'never-sent', 'x'.repeat(11));
+  await queue.send('x'.repeat(11), { id: 'waits' });
+  assert.deepEqual([await offload.sweep(key), await offload.sweep(key, { after: -1000 })], [0, 1]);
+  const got = [];
+  await working(new Worker(queue, ({ text }) => void got.push(text), { block: 50 }), () => until(() => got.length === 1));
+  assert.deepEqual([got, shelf.size], [['x'.repeat(11)], 1]);
+  assert.deepEqual([await offload.sweep(key, { after: -1000 }), shelf.size], [1, 0]);
 });

@@ -18,7 +18,7 @@ ROOMS = ["protocol", "working", "clients", "_sync _async", "tools", "drivers", "
 # The modules beside the folders.
 LOOSE = {
     "clients": ["_needs", "connection", "consumer", "nodes"],
-    "tools": ["ephemeral_server", "logs", "manual_queue", "opentelemetry", "program", "secrets", "testing"],
+    "tools": ["compression", "ephemeral_server", "logs", "manual_queue", "offload", "opentelemetry", "program", "secrets", "testing"],
     "names": ["__init__", "asyncio", "message", "records", "routing", "kombu", "dramatiq", "sqlalchemy", "taskiq", "django"],
 }
 IO = {"asyncio", "concurrent", "http", "multiprocessing", "os", "select", "selectors", "socket", "ssl", "subprocess", "urllib"}
@@ -117,8 +117,8 @@ def test_a_generated_module_says_so_on_its_first_line(name):
 
 PUBLIC = {
     "dqueue": [
-        *["BackoffKind", "Batch", "Child", "Conditions", "Consumer", "Explanation", "FailedAttempt", "Family", "Follow", "Group"],
-        *["Handlers", "Info", "Job", "Limit", "Message", "Middleware", "Next", "Outcome", "Park", "Pause", "Queue"],
+        *["BackoffKind", "Batch", "Child", "Coding", "Conditions", "Consumer", "Explanation", "FailedAttempt", "Family", "Follow", "Group"],
+        *["Handlers", "Info", "Job", "Layers", "Limit", "Message", "Middleware", "Next", "Outcome", "Park", "Pause", "Queue"],
         *["QueueOptions", "Record", "Reject", "Retry", "Schedule", "ScheduleOptions", "SendOptions", "Sending", "Serializer"],
         *["Durable", "Effects", "FetchOptions", "GroupOptions", "LimitOptions", "NackOptions", "NotConfirmed", "WorkerOptions"],
         *["Signal", "Snooze", "State", "Task", "TaskFailed", "Tasks", "Window", "Worker", "connect", "connect_cluster"],

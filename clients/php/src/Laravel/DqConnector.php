@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Dq\Laravel;
 
+use Dq\Coding;
 use Dq\LostWorkers;
 use Dq\Outbox\Outbox;
 use Dq\Secrets;
@@ -33,8 +34,14 @@ class DqConnector implements ConnectorInterface
             (bool) ($config['ack_with_next'] ?? true),
             (int) ($config['lost_workers'] ?? LostWorkers::MOST),
             $this->outbox($config),
-            empty($config['secrets']) ? null : new Secrets(array_map(base64_decode(...), $config['secrets'])),
+            self::coding($config['secrets'] ?? null),
         );
+    }
+
+    /** @param null|Coding|array<string, string> $secrets a coding, or keys in base64 by their ids */
+    private static function coding(null|Coding|array $secrets): ?Coding
+    {
+        return is_array($secrets) ? ($secrets === [] ? null : new Secrets(array_map(base64_decode(...), $secrets))) : $secrets;
     }
 
     /** @return ?\Closure(DqQueue): Outbox */

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Dq\Laravel;
 
+use Dq\Coding;
 use Dq\Effects;
 use Dq\Heartbeat;
 use Dq\Held;
@@ -13,7 +14,6 @@ use Dq\Outbox\Outbox;
 use Dq\Reject;
 use Dq\Reply;
 use Dq\Retrying;
-use Dq\Secrets;
 use Dq\Words;
 use Illuminate\Contracts\Queue\ClearableQueue;
 use Illuminate\Contracts\Queue\Queue as QueueContract;
@@ -62,7 +62,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
      * @param bool $ackWithNext whether the command that fetches the next job acks the one before
      * @param int $lostWorkers after how many lost workers a job has failed; 0: never
      * @param ?\Closure(self): Outbox $outbox makes the outbox, if jobs go through one
-     * @param ?Secrets $secrets encrypts jobs
+     * @param ?Coding $secrets encrypts jobs
      */
     public function __construct(
         protected Redis $redis,
@@ -75,7 +75,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         protected bool $ackWithNext = true,
         int $lostWorkers = LostWorkers::MOST,
         private ?\Closure $outbox = null,
-        private ?Secrets $secrets = null,
+        private ?Coding $secrets = null,
     ) {
         $this->dispatchAfterCommit = $dispatchAfterCommit;
         $this->lostWorkers = new LostWorkers($lostWorkers);

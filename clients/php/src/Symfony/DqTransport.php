@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Dq\Symfony;
 
 use Dq\Client;
+use Dq\Coding;
 use Dq\Effects;
 use Dq\Error;
 use Dq\Held;
@@ -14,7 +15,6 @@ use Dq\Queue;
 use Dq\Reject;
 use Dq\Reply;
 use Dq\Retrying;
-use Dq\Secrets;
 use Dq\ServerError;
 use Dq\UrlClient;
 use Dq\Words;
@@ -65,14 +65,14 @@ final class DqTransport implements
 
     /**
      * @param ?Outbox $outbox what messages go through on their way, if the option `outbox` is set
-     * @param ?Secrets $secrets encrypts messages
+     * @param ?Coding $secrets encrypts messages
      */
     public function __construct(
         private Client $client,
         private Settings $settings,
         ?SerializerInterface $serializer = null,
         public readonly ?Outbox $outbox = null,
-        private ?Secrets $secrets = null,
+        private ?Coding $secrets = null,
     ) {
         $this->serializer = $serializer ?? new PhpSerializer();
         $this->held = new Held(static fn (): Client => $client instanceof UrlClient ? $client->fresh() : $client);

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Dq\Symfony;
 
 use Doctrine\DBAL\Connection;
+use Dq\Coding;
 use Dq\Outbox\Outbox;
-use Dq\Secrets;
 use Dq\UrlClient;
 use Symfony\Component\Messenger\Exception\InvalidArgumentException;
 use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
@@ -24,12 +24,12 @@ final class DqTransportFactory implements TransportFactoryInterface
     /**
      * @param ?Connection $connection the database of the option `outbox`
      * @param ?AfterCommit $commits tells of commits there
-     * @param ?Secrets $secrets encrypts messages
+     * @param ?Coding $secrets encrypts messages
      */
     public function __construct(
         private ?Connection $connection = null,
         private ?AfterCommit $commits = null,
-        private ?Secrets $secrets = null,
+        private ?Coding $secrets = null,
     ) {
     }
 

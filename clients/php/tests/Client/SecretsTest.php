@@ -4,13 +4,18 @@ declare(strict_types=1);
 
 namespace Dq\Tests\Client;
 
+use Dq\Client;
+use Dq\Compression;
 use Dq\Context;
 use Dq\Effects;
+use Dq\Layers;
 use Dq\Message;
+use Dq\Offload;
 use Dq\Queue;
 use Dq\Reject;
 use Dq\Secrets;
 use Dq\Tests\Server;
+use Dq\Tests\Shelf;
 use Dq\UrlClient;
 use Dq\Worker;
 use PHPUnit\Framework\TestCase;
@@ -68,5 +73,51 @@ final class SecretsTest extends TestCase
         (new Worker($queue, $handler, maxMessages: 1))->run();
         $this->assertSame(['hello', ['email' => 'ann']], $got);
         $this->assertSame('1', Server::redis()->get('done'));
+    }
+
+    private function layers(Shelf $shelf, Client $client): Layers
+    {
+        require_once __DIR__ . '/../zstd.php';
+        $given = $this->given['layers'];
+        return new Layers(new Compression(most: $given['most']), $this->secrets(), new Offload($shelf, $client, $given['above']));
+    }
+
+    public function testLayersOfAnyLanguageAreReadAndWhatCannotBeReadIsRefused(): void
+    {
+        $client = new UrlClient(Server::url());
+        foreach ($this->given['layers']['cases'] as $case) {
+            $layers = $this->layers(new Shelf(array_map(base64_decode(...), $case['store'])), $client);
+            $plain = str_repeat(base64_decode($case['payload']), $case['times'] ?? 1);
+            $this->assertSame([$plain, []], $layers->open('mails', 'm', base64_decode($case['sealed']), $case['fields']), $case['name']);
+            [$sealed, $fields] = $layers->seal('mails', 'm', $plain);
+            $this->assertEqualsCanonicalizing(array_keys($case['fields']), array_keys($fields));
+            $this->assertSame([$plain, []], $layers->open('mails', 'm', $sealed, $fields), $case['name']);
+        }
+        foreach ($this->given['layers']['broken'] as $case) {
+            try {
+                $this->layers(new Shelf(), $client)->open('mails', 'm', base64_decode($case['sealed']), $case['fields']);
+                $this->fail($case['name']);
+            } catch (Reject | \OutOfBoundsException $refused) {
+                $this->assertSame($case['error'] === 'reject', $refused instanceof Reject, $case['name']);
+            }
+        }
+    }
+
+    public function testWhatIsKeptElsewhereGoesWithItsRecord(): void
+    {
+        Server::redis()->flushAll();
+        $shelf = new Shelf();
+        $client = new UrlClient(Server::url());
+        $offload = new Offload($shelf, $client, 10);
+        $queue = new Queue($client, 'mails', middleware: [$offload]);
+        $offload->seal('mails', 'never-sent', str_repeat('x', 11));
+        $queue->send(str_repeat('x', 11), ['id' => 'waits']);
+        $this->assertSame([0, 1, 1], [$offload->sweep('mails'), $offload->sweep('mails', -1000), count($shelf->kept)]);
+        $got = null;
+        (new Worker($queue, static function (Message $message) use (&$got): void {
+            $got = $message->payload;
+        }, maxMessages: 1))->run();
+        $this->assertSame(str_repeat('x', 11), $got);
+        $this->assertSame([1, []], [$offload->sweep('mails', -1000), $shelf->kept]);
     }
 }

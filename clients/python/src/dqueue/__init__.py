@@ -64,6 +64,7 @@ from dqueue.protocol.records import (
     Schedule,
     Window,
 )
+from dqueue.working.coding import Coding, Layers
 from dqueue.working.definition import Serializer, TaskFailed
 from dqueue.working.handlers import Handlers
 from dqueue.working.middleware import Middleware, Sending, current_message
@@ -74,6 +75,7 @@ __all__ = [
     "BackoffKind",
     "Batch",
     "Child",
+    "Coding",
     "Conditions",
     "Consumer",
     "Durable",
@@ -88,6 +90,7 @@ __all__ = [
     "Handlers",
     "Info",
     "Job",
+    "Layers",
     "Limit",
     "LimitOptions",
     "Message",

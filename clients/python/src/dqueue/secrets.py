@@ -11,17 +11,13 @@ It needs the extra `secrets`.
 import base64
 import os
 import struct
-import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from dqueue.protocol.message import Message
 from dqueue.protocol.options import encode
-from dqueue.working.middleware import Middleware, Sending
+from dqueue.working.coding import Coding, bytes_of
 from dqueue.working.outcomes import Reject
 
 KEY = "dq-key"
@@ -32,7 +28,7 @@ NONCE = 12
 """Bytes of the nonce, which comes before the encrypted text."""
 
 
-class Secrets(Middleware):
+class Secrets(Coding):
     """A middleware for `Tasks`, `Worker` and both of them for asyncio.
 
     `keys` are 32 bytes each by their ids. The first one encrypts, and all of them decrypt: to rotate, add a new one everywhere,
@@ -76,7 +72,7 @@ class Secrets(Middleware):
 
         Raises Reject if this is not what was sent with this id to one of the queues, and LookupError for an unknown key.
         """
-        given = {name: encode(value) for name, value in headers.items()}
+        given = bytes_of(headers)
         key = given.pop(KEY, None)
         if key is None:
             if self._plain:
@@ -97,18 +93,6 @@ class Secrets(Middleware):
                 continue
             return opened, {name: value for name, value in given.items() if not name.startswith(SEALED)} | fields
         raise Reject("the message is not what was sent with this id to this queue")
-
-    @contextmanager
-    def send(self, sending: Sending) -> Iterator[None]:
-        sending.id = sending.id or str(uuid.uuid4())
-        options: dict[str, Any] = sending.options
-        sending.payload, options["headers"] = self.seal(sending.queue, sending.id, sending.payload, options.get("headers"))
-        yield
-
-    @contextmanager
-    def handle(self, message: Message) -> Iterator[None]:
-        message.payload, message.headers = self.open(message.queue, message.id, message.payload, message.headers)
-        yield
 
     def _encrypt(self, queue: str, id: str, part: str, text: bytes, nonce: bytes | None = None) -> bytes:
         nonce = nonce or os.urandom(NONCE)

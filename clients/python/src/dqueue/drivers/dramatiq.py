@@ -35,9 +35,10 @@ from dqueue.protocol.client import socket_timeout
 from dqueue.protocol.effects import Effects
 from dqueue.protocol.options import LOST_WORKERS
 from dqueue.protocol.retrying import is_transient, pauses
+from dqueue.working.coding import Coding, fatal
 from dqueue.working.lastwords import LastWords
 from dqueue.working.leases import may_end_soon
-from dqueue.working.outcomes import described
+from dqueue.working.outcomes import Reject, described
 
 HEARTBEAT_TIMEOUT = 60_000
 """Milliseconds without a heartbeat after which the messages of a worker go to another one."""
@@ -60,6 +61,7 @@ class DqBroker(Broker):
       dead_message_ttl: how long (ms) dead messages are kept, a week by default. If it is given, it takes effect at the next
         start. If not, it holds for queues that the broker creates.
       lost_workers: with how many lost workers a message is given up. 0: never.
+      secrets: a `dqueue.secrets.Secrets`, or another coding (docs/secrets.md), that encrypts messages.
       client: a client of redis-py to use. `parameters` are those of `redis.Redis`.
       maintenance_chance: accepted for the sake of RedisBroker. There is no maintenance.
     """
@@ -74,6 +76,7 @@ class DqBroker(Broker):
         heartbeat_timeout: int = HEARTBEAT_TIMEOUT,
         dead_message_ttl: int | None = None,
         lost_workers: int = LOST_WORKERS,
+        secrets: Coding | None = None,
         client: redis.Redis | None = None,
         **parameters: Any,
     ) -> None:
@@ -82,6 +85,7 @@ class DqBroker(Broker):
         self.heartbeat_timeout = heartbeat_timeout
         self.dead_message_ttl = DEAD_MESSAGE_TTL if dead_message_ttl is None else dead_message_ttl
         self.lost_workers = lost_workers
+        self.secrets = secrets
         self.queues: set[str] = set()
         if client is None:
             client = open_client(url) if url else redis.Redis(**parameters)
@@ -144,9 +148,14 @@ class DqBroker(Broker):
         message = message.copy(options={"redis_message_id": str(uuid4())})
         self.logger.debug("Enqueueing message %r on queue %r.", message.message_id, message.queue_name)
         self.emit_before("enqueue", message, delay)
-        self.lasting.sender(self.queue(message.queue_name).key).send(
-            message.encode(),
-            id=message.options["redis_message_id"],
+        key, id = self.queue(message.queue_name).key, message.options["redis_message_id"]
+        payload, headers = message.encode(), None
+        if self.secrets is not None:
+            payload, headers = self.secrets.seal(key, id, payload)
+        self.lasting.sender(key).send(
+            payload,
+            id=id,
+            headers=headers,
             delay=None if delay is None else max(0, int(delay)),
             priority=self._priority(message.actor_name),
             type=message.actor_name if len(message.actor_name.encode()) <= 1024 else None,
@@ -343,10 +352,12 @@ class DqConsumer(Consumer):
             self._pauses = pauses()
             message = self._fetched.popleft()
             try:
+                if secrets := self.broker.secrets:
+                    message.payload, _ = secrets.open(self.queue.key, message.id, message.payload, message.headers)
                 return DqMessage(Message.decode(message.payload), message.receipt, self)
-            except DecodeError as error:
-                self.logger.error("Message %r is none of Dramatiq.", message.id, exc_info=True)
-                self._calling(self.queue.nack, message.receipt, fatal=True, error=str(error))
+            except (DecodeError, Reject, LookupError) as error:
+                self.logger.error("Message %r is none of Dramatiq, or cannot be read.", message.id, exc_info=True)
+                self._calling(self.queue.nack, message.receipt, fatal=bool(fatal(error)), error=str(error))
                 self.held.drop(message.receipt)
 
     def _fetch(self) -> bool:

@@ -38,8 +38,10 @@ from dqueue.protocol.effects import Effects
 from dqueue.protocol.options import LOST_WORKERS, Word, words
 from dqueue.protocol.records import text
 from dqueue.protocol.retrying import is_transient, pauses
+from dqueue.working.coding import Coding, fatal, opened
 from dqueue.working.lastwords import LastWords
 from dqueue.working.leases import may_end_soon, pause
+from dqueue.working.outcomes import Reject
 
 __all__ = ["DqBroker", "DqScheduleSource", "effects"]
 
@@ -62,6 +64,7 @@ class DqBroker(AsyncBroker):
       block: how long (ms) one fetch waits in the server. The shutdown of a worker may take that long.
       consumer_name: the name of the worker in DQ.CONSUMERS.
       lost_workers: with how many lost workers a task is given up. 0: never.
+      secrets: a `dqueue.secrets.Secrets`, or another coding (docs/secrets.md), that encrypts tasks, but not those of schedules.
       connection_kwargs: options of redis-py's client.
     """
 
@@ -75,6 +78,7 @@ class DqBroker(AsyncBroker):
         block: int = 2000,
         consumer_name: str | None = None,
         lost_workers: int = LOST_WORKERS,
+        secrets: Coding | None = None,
         **connection_kwargs: Any,
     ) -> None:
         super().__init__()
@@ -86,6 +90,7 @@ class DqBroker(AsyncBroker):
         self.block = block
         self.consumer_name = consumer_name or worker_name()
         self.lost_workers = lost_workers
+        self.secrets = secrets
         # The names of the listeners. A TOKEN repeats the last delivery of its consumer, so each has one of its own.
         self._listening: set[str] = set()
         self._held: defaultdict[str, set[int]] = defaultdict(set)
@@ -105,7 +110,12 @@ class DqBroker(AsyncBroker):
     async def kick(self, message: BrokerMessage) -> None:
         """Sends a task. While the connection is down it tries again for ten seconds; the task is not sent twice."""
         # A retry has the id of the task, so each sending has an id of its own.
-        await self._persist("DQ.SEND", *self.sending(message), "ID", uuid.uuid4().hex)
+        key, payload, *options = self.sending(message)
+        id = uuid.uuid4().hex
+        if self.secrets is not None:
+            payload, headers = self.secrets.seal(str(key), id, message.message)
+            options += words({"headers": headers})
+        await self._persist("DQ.SEND", key, payload, *options, "ID", id)
 
     def sending(self, message: BrokerMessage) -> list[Word]:
         """Returns key, payload and options for DQ.SEND. The labels `delay`, `priority` and `group` are options."""
@@ -171,11 +181,20 @@ class DqBroker(AsyncBroker):
 
     async def _fetch(self, consumer: str, token: str, block: int | None) -> tuple[str, str, int, bytes] | None:
         # After a lost reply, the same token gets the same message.
-        options = words({"count": 1, "block": block, "lease": self.lease, "consumer": consumer, "token": token})
+        # The key of a message is in its headers.
+        meta = self.secrets is not None or None
+        options = words({"count": 1, "block": block, "lease": self.lease, "consumer": consumer, "token": token, "withmeta": meta})
         reply = await self.client.execute_command("DQ.MFETCH", len(self.queue_names), *self.queue_names, *options)
         if reply is None:
             return None
-        queue, [[id, receipt, _attempt, payload]] = reply
+        queue, [[id, receipt, _attempt, payload, *meta]] = reply
+        if self.secrets is not None:
+            try:
+                payload = opened(self.secrets, text(queue), text(id), payload, meta[0])
+            except (Reject, LookupError) as error:
+                logger.error("task %s of queue %s cannot be read: %s", text(id), text(queue), error)
+                await self.client.execute_command("DQ.NACK", queue, receipt, *fatal(error), "ERROR", str(error))
+                return None
         self._held[text(queue)].add(int(receipt))
         return text(queue), text(id), int(receipt), payload
 

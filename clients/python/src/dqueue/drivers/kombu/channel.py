@@ -22,7 +22,9 @@ from dqueue.drivers.kombu.keeper import keeper
 from dqueue.drivers.kombu.messages import Tag, by_queue, redelivered, sending
 from dqueue.drivers.kombu.qos import QoS
 from dqueue.protocol.options import LOST_WORKERS, Word
+from dqueue.protocol.options import words as option_words
 from dqueue.protocol.retrying import is_transient
+from dqueue.working.coding import Coding
 
 logger = get_logger("dqueue.kombu")
 
@@ -39,7 +41,7 @@ class Channel(FetchingChannel):
     connection_class = FollowingConnection
     connection_class_ssl = FollowingSSLConnection
 
-    from_transport_options = (*kombu_redis.Channel.from_transport_options, "queue_options", "bind_grace", "lost_workers")
+    from_transport_options = (*kombu_redis.Channel.from_transport_options, "queue_options", "bind_grace", "lost_workers", "secrets")
 
     bind_grace: float = 15
     """Seconds after the loss of its connection for which a worker with an event loop keeps its messages. Heartbeats
@@ -47,6 +49,9 @@ class Channel(FetchingChannel):
 
     lost_workers = LOST_WORKERS
     """With how many lost workers a message is given up. 0: never."""
+
+    secrets: Coding | None = None
+    """A `dqueue.secrets.Secrets`, or another coding (docs/secrets.md), that encrypts messages."""
 
     queue_options = QUEUE_OPTIONS
     """Options of DQ.CREATE for the queues that this channel creates."""
@@ -139,7 +144,11 @@ class Channel(FetchingChannel):
 
     def _sending(self, queue: str, message: dict[str, Any]) -> list[Word]:
         lost = self.lost_workers if self.counts_lost_workers else 0
-        return sending(self.key(queue), message, self._get_message_priority(message), self.knows("EXPIREAT"), lost)
+        words = sending(self.key(queue), message, self._get_message_priority(message), self.knows("EXPIREAT"), lost)
+        if self.secrets is not None:
+            words[2], headers = self.secrets.seal(self.key(queue), message["properties"]["delivery_tag"], str(words[2]))
+            words += option_words({"headers": headers})
+        return words
 
     # ---- receiving
 
@@ -206,7 +215,8 @@ class Channel(FetchingChannel):
 
     def marked(self, tag: Tag, message: Any) -> str | None:
         """Returns the payload with which a message is given back, or None: that which it has."""
-        return redelivered(message, tag)
+        # What is encrypted stays as it is: a mark would need the key and the headers that it was sent with.
+        return redelivered(message, tag) if self.secrets is None else None
 
     def give_back_marked(self, held: Iterable[tuple[Tag, str | None]]) -> None:
         """Puts messages back at their old positions, with these payloads."""

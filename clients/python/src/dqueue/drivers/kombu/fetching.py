@@ -17,10 +17,12 @@ from dqueue.consumer import consumer_name
 from dqueue.drivers.kombu.keeper import leave_unread, take_unread
 from dqueue.drivers.kombu.messages import UNREADABLE, Tag, by_queue, delivered
 from dqueue.drivers.kombu.older import Older
-from dqueue.protocol.options import Word
+from dqueue.protocol.options import Word, encode
 from dqueue.protocol.retrying import is_transient
 from dqueue.working.ackbuffer import PATIENCE, AckBuffer
+from dqueue.working.coding import fatal, opened
 from dqueue.working.leases import may_end_soon
+from dqueue.working.outcomes import Reject
 
 logger = get_logger("dqueue.kombu")
 
@@ -55,6 +57,9 @@ class FetchingChannel(Older):
 
     def _fetch_options(self, count: int, no_ack: bool, token: str) -> list[Word]:
         options: list[Word] = ["COUNT", count, "CONSUMER", self._consumer or f"{consumer_name()}:{self.channel_id}"]
+        if self.secrets is not None:
+            # The key of a message is in its headers.
+            options.append("WITHMETA")
         # Without ack_emulation kombu does not ack.
         if no_ack or not self.ack_emulation:
             return [*options, "NOACK"]
@@ -293,12 +298,14 @@ class FetchingChannel(Older):
 
     def _payload(self, queue: str, delivery: Any) -> dict[str, Any] | None:
         """Returns the message of a delivery. One that kombu has not written becomes dead, and the result is None."""
-        id, receipt, attempt, body = delivery
+        id, receipt, attempt, body, *meta = delivery
         tag = Tag.of(queue, int(receipt), bytes_to_str(id))
         try:
+            if self.secrets is not None:
+                body = opened(self.secrets, self.key(queue), tag.id, encode(body), meta[0])
             return delivered(body, tag, int(attempt))
-        except UNREADABLE as error:
+        except (*UNREADABLE, Reject, LookupError) as error:
             logger.error("%s of queue %s is no message of kombu: %r", tag.id, queue, error)
             if tag.receipt:
-                self.call("DQ.NACK", self.key(queue), tag.receipt, "FATAL", "ERROR", f"no message of kombu: {error!r}")
+                self.call("DQ.NACK", self.key(queue), tag.receipt, *fatal(error), "ERROR", f"no message of kombu: {error!r}")
             return None
