@@ -96,12 +96,19 @@ fn run_together(
         moving_slots::check(ctx, part.key, Some(&part.op))?;
     }
     let collects = ctx.begin_to_collect();
+    // To open a key also removes one that has expired, so that no other code runs from here on.
+    let mut settled = false;
     for part in parts {
-        change_up_to_date(ctx, part.key, Some(&part.op), |_| moment, settle_begun)?;
+        let is_settled = |queue: &Queue| !queue.owes() && !queue.has_work(queue.time(moment));
+        if !ctx.open_read(part.key)?.get().is_none_or(is_settled) {
+            change_up_to_date(ctx, part.key, Some(&part.op), |_| moment, settle_begun)?;
+            settled = true;
+        }
     }
-    // This also removes keys that have expired, so that no other code runs from here on.
-    for part in parts {
-        ctx.open_read(part.key)?;
+    if settled {
+        for part in parts {
+            ctx.open_read(part.key)?;
+        }
     }
     let mut verdict = Ok(true);
     for part in parts {

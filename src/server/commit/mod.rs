@@ -262,9 +262,9 @@ impl Slot<'_> {
         } = queue.take_effects();
         let is_replay = matches!(replication, Replication::Replayed | Replication::Restored);
         // A replay owes nothing: what became of dead messages follows in log entries of its own.
-        let owed = match is_replay {
-            true => None,
-            false => queue.take_owed(key.bytes()),
+        let owed = match queue.owes() && !is_replay {
+            true => queue.take_owed(key.bytes()),
+            false => None,
         };
         if let Some(what) = told.as_ref().and_then(|told| told.stuck) {
             let key = quote(key.bytes());

@@ -18,6 +18,8 @@ pub struct AckRequest<'a> {
 
 /// Reads the arguments of ACK: `receipt [receipt ...] [RESULT text] [COST c] [APPLY n effect ...
 /// [IF m condition ...]]`
+// In place, because the result is large to copy: 118 instructions of an ACK.
+#[inline(always)]
 pub fn ack(mut words: Words<'_>) -> Parsed<AckRequest<'_>> {
     let receipts = words.receipts()?;
     let (mut result, mut cost) = (None, None);
