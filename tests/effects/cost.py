@@ -84,7 +84,7 @@ def cost(server, kind, count, pipeline) -> float:
         return server.count(work) / count
 
 
-def measure(modules, kinds, args, conf) -> dict:
+def measure(modules, kinds, count, rounds, conf, pipeline=1, instructions=False) -> dict:
     """The least cost of each kind on each module over some rounds, in which they take turns."""
     servers, least = {}, {}
     before = os.environ.get("DQ_MODULE")
@@ -92,11 +92,11 @@ def measure(modules, kinds, args, conf) -> dict:
         for module in modules:
             if module:
                 os.environ["DQ_MODULE"] = module
-            servers[module] = (Counted if args.instructions else Timed)(**conf).start(300)
-        for _ in range(args.rounds):
+            servers[module] = (Counted if instructions else Timed)(**conf).start(300)
+        for _ in range(rounds):
             for module, server in servers.items():
                 for kind in kinds if module == modules[0] else ["ACK"]:
-                    took = cost(server, kind, args.count, args.pipeline)
+                    took = cost(server, kind, count, pipeline)
                     least[module, kind] = min(took, least.get((module, kind), float("inf")))
         return least
     finally:
@@ -114,12 +114,12 @@ def main() -> int:
     parser.add_argument("--other", help="another build of the module, for the ACK without APPLY")
     parser.add_argument("--instructions", action="store_true", help="count instructions, under valgrind")
     args = parser.parse_args()
-    args.count = args.count or (5_000 if args.instructions else 20_000)
-    args.rounds = args.rounds or (1 if args.instructions else 9)
+    count = args.count or (5_000 if args.instructions else 20_000)
+    rounds = args.rounds or (1 if args.instructions else 9)
     unit, bad = "instructions" if args.instructions else "us", 0
     for name, conf in (("without a log", {}), ("with a log, everysec", {"appendonly": "yes", "appendfsync": "everysec"})):
         modules = [os.environ.get("DQ_MODULE"), *([args.other] if args.other else [])]
-        least = measure(modules, ["ACK", "INCRBY", "both"], args, conf)
+        least = measure(modules, ["ACK", "INCRBY", "both"], count, rounds, conf, args.pipeline, args.instructions)
         ack, alone, both = (least[modules[0], kind] for kind in ("ACK", "INCRBY", "both"))
         ratio = both / (ack + alone)
         print(f"{name}, {unit}: ACK {ack:.2f}, INCRBY {alone:.2f}, ACK with INCRBY {both:.2f}: {ratio:.2f} times", flush=True)

@@ -38,5 +38,5 @@ def test_a_worker_that_was_stopped_counts_twice_only_where_there_is_no_fence(sys
 
 
 def test_the_cost_of_effects_is_measured():
-    least = cost.measure([None], ["ACK", "INCRBY", "both"], 500, 1, {}, False)
+    least = cost.measure([None], ["ACK", "INCRBY", "both"], 500, 1, {}, 100)
     assert 0 < least[None, "ACK"] < least[None, "both"]
