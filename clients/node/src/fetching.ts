@@ -8,7 +8,7 @@ import { Connection } from './connection.js';
 import { CommandError, isTransient, pauses } from './errors.js';
 import type { Handling } from './handling.js';
 import { Message } from './message.js';
-import { acks } from './queue.js';
+import { acks } from './receipts.js';
 import { list } from './replies.js';
 import type { Done, Settling } from './settling.js';
 import type { Word } from './words.js';

@@ -2,7 +2,7 @@
 
 import { Reject } from './errors.js';
 import type { Message } from './message.js';
-import { receipts } from './queue.js';
+import { receipts } from './receipts.js';
 import type { Record } from './records.js';
 import { shaped } from './replies.js';
 import { byQueue, type Settling } from './settling.js';

@@ -12,6 +12,7 @@ import { type Next, followingWords, type Signal } from './follow.js';
 import { Inspection } from './inspection.js';
 import { Message } from './message.js';
 import { type Middleware, throughSend } from './middleware.js';
+import { acks, type Receipt, receipts } from './receipts.js';
 import type { Ticked } from './records.js';
 import { list, maybeText, shaped, text } from './replies.js';
 import { WaitingConnections } from './waiting.js';
@@ -23,15 +24,13 @@ import {
   type Payload,
   type QueueOptions,
   type Rate,
+  type ScheduleOptions,
   type SendOneOptions,
   type SendOptions,
   type State,
   type Word,
   word,
 } from './words.js';
-
-/** A receipt, or the message that carries it. */
-export type Receipt = number | Message<never> | Message;
 
 /** Options of DQ.FETCH. Spans of time are ms. */
 export interface FetchOptions {
@@ -81,18 +80,6 @@ export interface NackOptions {
   fatal?: boolean;
   pause?: readonly ['GROUP' | 'QUEUE', number];
 }
-
-/** The times of a schedule, and the treatment of missed times. */
-export type ScheduleOptions = SendOptions & {
-  missed?: 'SKIP' | 'ONCE' | 'ALL';
-  overlap?: 'QUEUE' | 'SKIP';
-  /** The schedule has no fire time after this one. */
-  until?: Instant;
-  /** The schedule ends after this number of messages. */
-  times?: number;
-  /** The greatest delay of each message beyond its due time, in ms. */
-  jitter?: number;
-} & ({ cron: string; tz?: string } | { every: number; start?: Instant });
 
 /** Types of messages, each with the type of its JSON payload. */
 export type Jobs = Record<string, unknown>;
@@ -401,17 +388,4 @@ export class Queue<J extends Jobs = Jobs> extends Inspection {
   async tick(move: { advance?: number; to?: Instant } = {}): Promise<Ticked> {
     return shaped<Ticked>(await this.call('TICK', options(move)));
   }
-}
-
-/** Returns receipts as words. */
-export function receipts(given: Receipt | readonly Receipt[]): Word[] {
-  const all = Array.isArray(given) ? (given as readonly Receipt[]) : [given as Receipt];
-  return all.map((one) => String(typeof one === 'number' ? one : one.receipt));
-}
-
-/** Returns the words of FETCH that ack messages and keep their results. */
-export function acks(done: readonly Receipt[], results: readonly Payload[] = []): Word[] {
-  if (!done.length) return [];
-  const words: Word[] = ['ACK', String(done.length), ...receipts(done)];
-  return results.length ? [...words, 'RESULTS', String(results.length), ...results.map(word)] : words;
 }

@@ -9,7 +9,8 @@ import { effectWords } from './effects.js';
 import { CommandError, isTransient, pauses } from './errors.js';
 import { followingWords } from './follow.js';
 import type { Message } from './message.js';
-import { type NackOptions, receipts } from './queue.js';
+import type { NackOptions } from './queue.js';
+import { receipts } from './receipts.js';
 import type { Outcome } from './verdict.js';
 import { options, type Payload, type Word } from './words.js';
 

@@ -84,6 +84,18 @@ export interface SendOneOptions extends SendOptions {
   rerun?: boolean;
 }
 
+/** The times of a schedule, and the treatment of missed times. */
+export type ScheduleOptions = SendOptions & {
+  missed?: 'SKIP' | 'ONCE' | 'ALL';
+  overlap?: 'QUEUE' | 'SKIP';
+  /** The schedule has no fire time after this one. */
+  until?: Instant;
+  /** The schedule ends after this number of messages. */
+  times?: number;
+  /** The greatest delay of each message beyond its due time, in ms. */
+  jitter?: number;
+} & ({ cron: string; tz?: string } | { every: number; start?: Instant });
+
 /** Options of DQ.CREATE and DQ.ALTER. The command reference explains them. Spans of time are ms. */
 export interface QueueOptions {
   lease?: number;

@@ -280,7 +280,7 @@ def test_a_consumer_that_gets_no_answer_leaves_a_stopping_worker_its_last_words(
     def lost(*_words, **_options):
         raise redis.ConnectionError("gone")
 
-    monkeypatch.setattr("dqueue.drivers.dramatiq.LONGEST_PAUSE", 0)
+    monkeypatch.setattr("dqueue.drivers.dramatiqconsumer.LONGEST_PAUSE", 0)
     consumer = broker.consume("default", timeout=1)
     assert next(consumer) is None
     broker.emit_before("worker_shutdown", None)

@@ -215,7 +215,7 @@ class Channel(FetchingChannel):
 
     def marked(self, tag: Tag, message: Any) -> str | None:
         """Returns the payload with which a message is given back, or None: that which it has."""
-        # What is encrypted stays as it is: a mark would need the key and the headers that it was sent with.
+        # An encrypted payload stays as it is: a mark would need the key and the headers that it was sent with.
         return redelivered(message, tag) if self.secrets is None else None
 
     def give_back_marked(self, held: Iterable[tuple[Tag, str | None]]) -> None:
