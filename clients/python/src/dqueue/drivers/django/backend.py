@@ -212,7 +212,7 @@ def errors(record: Record) -> list[Any]:
         return []
     try:
         return [TaskError(**json.loads(record.error or ""))]
-    except (TypeError, ValueError):
+    except (RecursionError, TypeError, ValueError):
         if record.state not in ("dead", "cancelled"):
             return []
         # The task was cancelled, or rejected by something else than our worker.

@@ -11,18 +11,17 @@ from uuid import uuid4
 
 from kombu.log import get_logger
 from kombu.utils.encoding import bytes_to_str
-from redis.exceptions import ConnectionError, ResponseError
+from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from dqueue.consumer import consumer_name
 from dqueue.drivers.kombu.keeper import leave_unread, take_unread
-from dqueue.drivers.kombu.messages import UNREADABLE, Tag, by_queue, delivered
+from dqueue.drivers.kombu.messages import Tag, by_queue, delivered
 from dqueue.drivers.kombu.older import Older
 from dqueue.protocol.options import Word, encode
 from dqueue.protocol.retrying import is_transient
 from dqueue.working.ackbuffer import PATIENCE, AckBuffer
 from dqueue.working.coding import fatal, opened
 from dqueue.working.leases import may_end_soon
-from dqueue.working.outcomes import Reject
 
 logger = get_logger("dqueue.kombu")
 
@@ -304,7 +303,11 @@ class FetchingChannel(Older):
             if self.secrets is not None:
                 body = opened(self.secrets, self.key(queue), tag.id, encode(body), meta[0])
             return delivered(body, tag, int(attempt))
-        except (*UNREADABLE, Reject, LookupError) as error:
+        # The store of a payload that is kept elsewhere cannot be reached.
+        except (OSError, RedisError):
+            raise
+        # Deep JSON has its own error, and so has each type that kombu's JSON knows.
+        except Exception as error:
             logger.error("%s of queue %s is no message of kombu: %r", tag.id, queue, error)
             if tag.receipt:
                 self.call("DQ.NACK", self.key(queue), tag.receipt, *fatal(error), "ERROR", f"no message of kombu: {error!r}")

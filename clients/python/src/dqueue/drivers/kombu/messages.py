@@ -81,17 +81,22 @@ def sending(
 
 
 def delivered(body: bytes | str, tag: Tag, attempt: int) -> dict[str, Any]:
-    """Returns the message of a delivery. Raises an error of UNREADABLE where kombu has not written it."""
+    """Returns the message of a delivery. Raises any error where kombu has not written it."""
     payload: dict[str, Any] = loads(body.decode() if isinstance(body, bytes) else body)
-    payload["properties"]["delivery_tag"] = tag
+    properties = payload["properties"]
+    properties["delivery_tag"] = tag
+    # A part of another type would end a worker of Celery, which takes it for granted.
+    for part in (payload.get("headers"), properties.get("delivery_info")):
+        if not isinstance(part, dict | None):
+            raise TypeError(f"{part!r:.100} is no map")
+    for name in ("body", "content-type", "content-encoding"):
+        if not isinstance(payload.get(name), str | None):
+            raise TypeError(f"{name} is no text")
     if attempt > 1:
         _mark_redelivered(payload)
     if _eta(payload.get("headers") or {}) is not None:
         payload["headers"] = DueHeaders(payload["headers"])
     return payload
-
-
-UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 
 
 def _eta(headers: dict[str, Any]) -> int | None:
