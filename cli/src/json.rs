@@ -12,6 +12,7 @@ pub fn of(value: &Value) -> Json {
         Value::Nil => Json::Null,
         Value::Int(n) => Json::from(*n),
         Value::Double(n) => Number::from_f64(*n).map_or(Json::Null, Json::Number),
+        Value::BigNumber(digits) => serde_json::from_slice(digits).unwrap_or_default(),
         Value::Boolean(b) => Json::from(*b),
         Value::Okay => Json::from("OK"),
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => Json::from(text.as_str()),
@@ -57,6 +58,10 @@ mod tests {
             ),
             (Value::SimpleString("n".into()), Value::Int(-1)),
             (Value::BulkString(b"score".into()), Value::Double(1.5)),
+            (
+                Value::BulkString(b"large".into()),
+                Value::BigNumber(b"18446744073709551615".into()),
+            ),
             (Value::BulkString(b"paused".into()), Value::Boolean(true)),
             (
                 Value::BulkString(b"list".into()),
@@ -69,7 +74,7 @@ mod tests {
         ]);
         assert_eq!(
             of(&reply).to_string(),
-            r#"{"id":"a\n","n":-1,"score":1.5,"paused":true,"list":[null,"OK"],"bytes":"\\xffa"}"#
+            r#"{"id":"a\n","n":-1,"score":1.5,"large":18446744073709551615,"paused":true,"list":[null,"OK"],"bytes":"\\xffa"}"#
         );
     }
 }

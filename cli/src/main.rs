@@ -1,12 +1,13 @@
 //! `dq`: see and steer the dq queues of a Redis or Valkey server from a
 //! terminal.
 //!
-//! Each layer uses only those before it: `text` and `table` (what is printed),
+//! Each layer uses only those before it: `bounds` (of numbers), `text` and `table` (what is printed),
 //! `server` (the connection), `model` (replies of the server as values), `command`
 //! (one file for each command that prints and ends), `top` (the live view), `web` (the
 //! same and more as web pages), `sqs` (queues for clients of Amazon SQS), `takeover` (queues of other systems).
 
 mod args;
+mod bounds;
 mod command;
 mod failure;
 mod json;

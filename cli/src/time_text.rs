@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
 
+use crate::bounds::MAX_EXACT;
+
 /// Milliseconds of a span, or since the Unix epoch.
 pub type Millis = u64;
 
@@ -116,7 +118,7 @@ pub fn parse_span(text: &str) -> Result<Millis, String> {
         let part = number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
         let part = part.and_then(|part| sum.checked_add(part));
         sum = part
-            .filter(|sum| *sum < 1 << 53)
+            .filter(|sum| *sum <= MAX_EXACT.unsigned_abs())
             .ok_or_else(|| EXAMPLES.to_owned())?;
         rest = after;
         if rest.is_empty() {
@@ -133,6 +135,12 @@ pub fn parse_interval(text: &str) -> Result<Millis, String> {
     }
 }
 
+/// Reads Unix milliseconds that the server keeps exactly.
+fn exactly(text: &str) -> Option<Millis> {
+    let most = MAX_EXACT.unsigned_abs();
+    text.parse().ok().filter(|at| *at <= most)
+}
+
 /// Returns whether a text is a number without a unit.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -143,7 +151,7 @@ fn is_number(text: &str) -> bool {
 /// 10s, 5m, 2h or 1d is that long ago by the clock of this machine.
 pub fn parse_moment(text: &str) -> Result<Millis, String> {
     if is_number(text) && text.len() >= 10 {
-        return text.parse().map_err(|_| EXAMPLES.to_owned());
+        return exactly(text).ok_or_else(|| EXAMPLES.to_owned());
     }
     if let Some(at) = parse_stamp(text) {
         return Ok(at);
@@ -156,11 +164,7 @@ pub fn parse_moment(text: &str) -> Result<Millis, String> {
 
 /// Parses a time of the calendar, or Unix milliseconds of at least ten digits.
 pub fn parse_time(text: &str) -> Result<Millis, String> {
-    let number = || {
-        text.parse()
-            .ok()
-            .filter(|_| is_number(text) && text.len() >= 10)
-    };
+    let number = || exactly(text).filter(|_| is_number(text) && text.len() >= 10);
     let time = parse_stamp(text).or_else(number);
     time.ok_or("write a time as 2026-11-20T12:00 (UTC) or Unix milliseconds".to_owned())
 }

@@ -1,6 +1,7 @@
 //! `dq batches`: the open batches of a queue.
 
 use super::{about, json, must_exist};
+use crate::bounds;
 use crate::failure::Failure;
 use crate::model::listing;
 use crate::output::Output;
@@ -13,7 +14,7 @@ pub struct Args {
     /// The queue's key
     queue: String,
     /// How many batches at most
-    #[arg(short = 'n', long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(short = 'n', long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(bounds::COUNT.range()))]
     count: u64,
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use redis::{Cmd, Value};
 use serde_json::json;
 
+use crate::bounds;
 use crate::failure::Failure;
 use crate::model::record::unexpected;
 use crate::output::Output;
@@ -18,16 +19,16 @@ const LEFT_BEHIND: u32 = 600_000;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// How many messages in a pipelined round
-    #[arg(short = 'n', long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(bounds::MANY.range()))]
     count: u64,
     /// Bytes of a payload
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1 << 20))]
     size: u32,
     /// Messages of one FETCH
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(bounds::COUNT.range()))]
     batch: u64,
     /// Commands in one round trip of the pipelined rounds
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(bounds::COUNT.range()))]
     pipeline: u64,
 }
 

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{about, json, must_exist};
+use crate::bounds;
 use crate::failure::Failure;
 use crate::json::name;
 use crate::model::children::{self, part, Node};
@@ -19,7 +20,7 @@ pub struct Args {
     /// The id of the parent
     id: String,
     /// How many children at most
-    #[arg(short = 'n', long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(short = 'n', long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(bounds::COUNT.range()))]
     count: u64,
     /// The whole flow to which the message belongs, from its first parent on, up to 8 levels
     #[arg(long)]

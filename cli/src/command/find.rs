@@ -5,6 +5,7 @@ use serde_json::json;
 use super::ask::{confirm, is_terminal};
 use super::options::parse_header;
 use super::{about, must_exist, target};
+use crate::bounds;
 use crate::failure::Failure;
 use crate::model::change::Target;
 use crate::model::count;
@@ -117,7 +118,7 @@ pub struct Args {
     #[arg(long)]
     newest: bool,
     /// How many messages at most are printed, or with --act changed
-    #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(bounds::MANY.range()))]
     count: Option<u64>,
     /// Print their number only
     #[arg(long = "tally", conflicts_with = "act")]

@@ -1,6 +1,7 @@
 //! `dq limits` and `dq limit`: the limits with names of a queue.
 
 use super::{about, call, json, must_exist};
+use crate::bounds;
 use crate::failure::Failure;
 use crate::model::limit::Limit;
 use crate::model::listing;
@@ -18,7 +19,7 @@ pub struct Args {
     /// The queue's key
     queue: String,
     /// How many limits at most
-    #[arg(short = 'n', long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(short = 'n', long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(bounds::COUNT.range()))]
     count: u64,
 }
 

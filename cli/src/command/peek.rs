@@ -1,6 +1,7 @@
 //! `dq peek`: the next messages that would be delivered.
 
 use super::{call, must_exist};
+use crate::bounds;
 use crate::failure::Failure;
 use crate::model::record::Record;
 use crate::output::Output;
@@ -14,7 +15,7 @@ pub struct Args {
     /// The queue's key
     queue: String,
     /// How many messages at most
-    #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(bounds::COUNT.range()))]
     count: u64,
     /// How many columns of a payload are printed in the table
     #[arg(long, default_value_t = 60)]

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::ask::confirm;
 use super::{about, must_exist, target};
+use crate::bounds;
 use crate::failure::Failure;
 use crate::model::change::Change;
 use crate::model::count;
@@ -33,7 +34,7 @@ pub struct Args {
     #[arg(long)]
     all: bool,
     /// With --all: no more than so many
-    #[arg(short = 'n', long, requires = "all", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(short = 'n', long, requires = "all", value_parser = clap::value_parser!(u64).range(bounds::COUNT.range()))]
     count: Option<u64>,
     /// With --all: QUEUE names a family, all dead messages of its queues
     #[arg(long, requires = "all")]

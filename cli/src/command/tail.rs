@@ -8,6 +8,7 @@ use redis::Value;
 use serde_json::json;
 
 use super::about;
+use crate::bounds;
 use crate::failure::Failure;
 use crate::model::message::remarks;
 use crate::model::record::Record;
@@ -38,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_interval)]
     interval: Millis,
     /// End after this number of lines
-    #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(bounds::MANY.range()))]
     count: Option<u64>,
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde_json::{json, Value};
 
 use super::queue::{Queue, Totals};
+use crate::bounds;
 use crate::time_text::Millis;
 
 /// The time of a step.
@@ -215,7 +216,7 @@ fn parse(line: &str) -> Option<(Option<Vec<u8>>, Day)> {
         name => Some(unhex(name.as_str()?)?),
     };
     let mut day = Day {
-        newest: line.get("newest")?.as_u64()?,
+        newest: u64::try_from(bounds::NEWEST.json(line.get("newest")?)?).ok()?,
         steps: VecDeque::new(),
     };
     let steps = line.get("steps")?.as_array()?;

@@ -41,13 +41,17 @@ pub struct Totals {
 
 impl Totals {
     fn add(&mut self, other: &Totals) {
-        self.sent += other.sent;
-        self.delivered += other.delivered;
-        self.redelivered += other.redelivered;
-        self.acked += other.acked;
-        self.nacked += other.nacked;
-        self.timeouts += other.timeouts;
-        self.deaths += other.deaths;
+        for (count, more) in [
+            (&mut self.sent, other.sent),
+            (&mut self.delivered, other.delivered),
+            (&mut self.redelivered, other.redelivered),
+            (&mut self.acked, other.acked),
+            (&mut self.nacked, other.nacked),
+            (&mut self.timeouts, other.timeouts),
+            (&mut self.deaths, other.deaths),
+        ] {
+            *count = count.saturating_add(more);
+        }
     }
 }
 
@@ -127,15 +131,17 @@ impl Queue {
     /// Adds the figures of another queue of the same family. The lateness of both is the
     /// higher one: percentiles cannot be added up.
     pub fn add(&mut self, other: &Queue) {
-        for (count, more) in self.counts.iter_mut().zip(other.counts) {
-            *count += more;
+        let others = [
+            (&mut self.bytes, other.bytes),
+            (&mut self.groups, other.groups),
+            (&mut self.consumers, other.consumers),
+            (&mut self.blocked_clients, other.blocked_clients),
+            (&mut self.batches, other.batches),
+            (&mut self.breakers_open, other.breakers_open),
+        ];
+        for (count, more) in self.counts.iter_mut().zip(other.counts).chain(others) {
+            *count = count.saturating_add(more);
         }
-        self.bytes += other.bytes;
-        self.groups += other.groups;
-        self.consumers += other.consumers;
-        self.blocked_clients += other.blocked_clients;
-        self.batches += other.batches;
-        self.breakers_open += other.breakers_open;
         self.paused &= other.paused;
         self.closed &= other.closed;
         self.now = self.now.max(other.now);

@@ -108,7 +108,7 @@ pub fn shown(value: &Value) -> String {
 /// Returns the bytes of a text value.
 pub fn bytes(value: &Value) -> Option<&[u8]> {
     match value {
-        Value::BulkString(bytes) => Some(bytes),
+        Value::BulkString(bytes) | Value::BigNumber(bytes) => Some(bytes),
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text.as_bytes()),
         Value::Okay => Some(b"OK"),
         _ => None,

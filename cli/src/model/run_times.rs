@@ -45,7 +45,7 @@ impl RunTimes {
 
     /// Returns the sum of all run times.
     pub fn sum(&self) -> Millis {
-        self.times.iter().sum()
+        self.times.iter().copied().fold(0, Millis::saturating_add)
     }
 }
 

@@ -222,10 +222,10 @@ fn worker<'a>(
 
 fn add_consumer(found: &mut BTreeMap<String, Worker>, queue: &Queue, record: &Record) {
     let worker = worker(found, record.text("name"), queue);
-    worker.running += record.count("running");
-    worker.delivered += record.count("delivered");
-    worker.acked += record.count("acked");
-    worker.nacked += record.count("nacked");
+    worker.running = worker.running.saturating_add(record.count("running"));
+    worker.delivered = worker.delivered.saturating_add(record.count("delivered"));
+    worker.acked = worker.acked.saturating_add(record.count("acked"));
+    worker.nacked = worker.nacked.saturating_add(record.count("nacked"));
     let seen = record.number("last-seen");
     // The consumers were asked for a moment later than the queue's clock.
     let idle = seen.map(|at| queue.now.saturating_sub(at));

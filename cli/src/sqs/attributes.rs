@@ -4,14 +4,15 @@
 use serde_json::Value as Json;
 
 use super::fault::{Fault, Kind};
+use crate::bounds::{self, Bound};
 
-/// Attributes with a number, with the least and the greatest, and the value of new queues.
-const NUMBERS: [(&str, i64, i64, i64); 5] = [
-    ("VisibilityTimeout", 0, 43_200, 30),
-    ("MaximumMessageSize", 1024, 1_048_576, 1_048_576),
-    ("MessageRetentionPeriod", 60, 1_209_600, 345_600),
-    ("DelaySeconds", 0, 900, 0),
-    ("ReceiveMessageWaitTimeSeconds", 0, 20, 0),
+/// Attributes with a number, with the value of new queues.
+const NUMBERS: [(Bound, i64); 5] = [
+    (bounds::VISIBILITY, 30),
+    (bounds::SIZE, 1_048_576),
+    (bounds::RETENTION, 345_600),
+    (bounds::DELAY, 0),
+    (bounds::WAIT_OF_QUEUE, 0),
 ];
 
 /// Attributes that only the gateway sets.
@@ -38,9 +39,18 @@ const OTHERS: [&str; 10] = [
     "FifoThroughputLimit",
 ];
 
+/// Returns an attribute with a number as it is kept. What was written there by others and is
+/// none is the value of new queues.
+pub fn number(name: &str, kept: &str) -> i64 {
+    let found = NUMBERS.iter().find(|(bound, _)| bound.name == name);
+    found.map_or(0, |(bound, value)| bound.text(kept).unwrap_or(*value))
+}
+
 /// Returns whether there is such an attribute.
 pub fn is_known(name: &str) -> bool {
-    OWN.contains(&name) || OTHERS.contains(&name) || NUMBERS.iter().any(|entry| entry.0 == name)
+    OWN.contains(&name)
+        || OTHERS.contains(&name)
+        || NUMBERS.iter().any(|(bound, _)| bound.name == name)
 }
 
 fn unknown(name: &str) -> Fault {
@@ -57,7 +67,7 @@ fn bad(name: &str) -> Fault {
 pub fn defaults(fifo: bool) -> Vec<(String, String)> {
     let numbers = NUMBERS.iter();
     let mut all: Vec<(String, String)> = numbers
-        .map(|(name, _, _, value)| (name.to_string(), value.to_string()))
+        .map(|(bound, value)| (bound.name.to_owned(), value.to_string()))
         .collect();
     let mut add = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
     add("SqsManagedSseEnabled", "true");
@@ -98,12 +108,9 @@ pub fn checked(given: Vec<(String, String)>, fifo: bool) -> Result<Vec<(String, 
 }
 
 fn checked_one(name: &str, value: &str, fifo: bool) -> Result<String, Fault> {
-    if let Some((_, least, most, _)) = NUMBERS.iter().find(|entry| entry.0 == name) {
-        let number: i64 = value.trim().parse().map_err(|_| bad(name))?;
-        return match (*least..=*most).contains(&number) {
-            true => Ok(number.to_string()),
-            false => Err(bad(name)),
-        };
+    if let Some((bound, _)) = NUMBERS.iter().find(|(bound, _)| bound.name == name) {
+        let number = bound.text(value.trim()).ok_or_else(|| bad(name))?;
+        return Ok(number.to_string());
     }
     let one_of = |words: &[&str]| match words.contains(&value) {
         true => Ok(value.to_owned()),
@@ -131,11 +138,11 @@ fn checked_one(name: &str, value: &str, fifo: bool) -> Result<String, Fault> {
         }
         "DeduplicationScope" => one_of(&["queue", "messageGroup"]),
         "FifoThroughputLimit" => one_of(&["perQueue", "perMessageGroupId"]),
-        "KmsDataKeyReusePeriodSeconds" => match value.parse() {
+        "KmsDataKeyReusePeriodSeconds" => match bounds::KEY_REUSE.text(value) {
             // This is what AWS does where nobody says more, and it shows it to nobody.
-            Ok(300) => Ok(String::new()),
-            Ok(60..=86_400) => Ok(value.to_owned()),
-            _ => Err(bad(name)),
+            Some(300) => Ok(String::new()),
+            Some(_) => Ok(value.to_owned()),
+            None => Err(bad(name)),
         },
         "KmsMasterKeyId" => Ok(value.to_owned()),
         "Policy" | "RedriveAllowPolicy" if value.is_empty() => Ok(String::new()),
@@ -172,13 +179,13 @@ fn redrive(value: &str) -> Result<String, Fault> {
         Some(Json::String(text)) => (text.clone(), true),
         Some(other) => (other.to_string(), false),
     };
-    match count.parse::<i64>() {
-        Ok(1..=1000) if !is_text => Ok(value.to_owned()),
-        Ok(number @ 1..=1000) => {
+    match bounds::RECEIVES.text(&count) {
+        Some(_) if !is_text => Ok(value.to_owned()),
+        Some(number) => {
             policy.insert("maxReceiveCount".to_owned(), Json::from(number));
             Ok(Json::Object(policy).to_string())
         }
-        _ => Err(wrong(&format!(
+        None => Err(wrong(&format!(
             "Invalid value for maxReceiveCount: {count}, valid values are from 1 to 1000 both \
              inclusive."
         ))),

@@ -8,6 +8,7 @@ use super::message::{md5, md5_of, Meta, HEADER, SEQUENCE};
 use super::names::Names;
 use super::params::{Built, Params};
 use super::store::{pairs, text};
+use crate::bounds;
 
 /// A message that was given to this gateway.
 #[derive(Debug)]
@@ -90,8 +91,8 @@ impl Delivery {
     pub fn received_before(&self) -> i64 {
         let died = self
             .header("dead-attempts")
-            .and_then(|text| text.parse().ok());
-        self.meta.received + died.unwrap_or(0)
+            .and_then(|text| bounds::RECEIVED.text(text));
+        (self.meta.received + died.unwrap_or(0)).min(bounds::RECEIVED.most)
     }
 
     /// Returns the queue in which it died, if it is a dead letter.

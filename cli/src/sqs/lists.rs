@@ -11,6 +11,7 @@ use super::queue;
 use super::receive::seconds;
 use super::request::Call;
 use super::store::text;
+use crate::bounds;
 
 /// Maximum number of queues in one answer.
 const MOST: i64 = 1000;
@@ -81,9 +82,11 @@ fn page(
     mut names: Vec<String>,
     member: &str,
 ) -> Result<Params, Fault> {
-    let most = seconds(&call.params, "MaxResults", 1..=MOST, || {
-        "MaxResults must be an integer between 1 and 1000.".to_owned()
-    })?;
+    let most = seconds(
+        &call.params,
+        &bounds::QUEUES,
+        "MaxResults must be an integer between 1 and 1000.",
+    )?;
     if let Some(token) = params::text(&call.params, "NextToken") {
         let after = STANDARD.decode(&token).ok();
         let after = after.and_then(|after| String::from_utf8(after).ok());

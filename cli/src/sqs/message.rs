@@ -5,6 +5,7 @@ use serde_json::{json, Value as Json};
 
 use super::fault::{Fault, Kind};
 use super::params::{self, Params};
+use crate::bounds::{self, Bound};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
 
@@ -249,13 +250,17 @@ impl Meta {
             Some(Json::Object(attributes)) => attributes,
             _ => Params::new(),
         };
+        let number = |bound: &Bound| {
+            let value = fields.get(bound.name);
+            value.and_then(|value| bound.json(value)).unwrap_or(0)
+        };
         Some(Meta {
             attributes,
-            sent_at: fields.get("t").and_then(Json::as_i64).unwrap_or_default(),
+            sent_at: number(&bounds::SENT_AT),
             sender: params::text(&fields, "by").unwrap_or_default(),
             deduplication: params::text(&fields, "d"),
             trace: params::text(&fields, "x"),
-            received: fields.get("n").and_then(Json::as_i64).unwrap_or_default(),
+            received: number(&bounds::RECEIVED),
         })
     }
 }

@@ -11,10 +11,11 @@ use super::delivery::{self, Delivery};
 use super::fault::{Fault, Kind};
 use super::gateway::Gateway;
 use super::message::{Meta, HEADER};
-use super::moves::{self, number, Task};
+use super::moves::{self, Task};
 use super::queue::Queue;
 use super::store::{random_word, text};
 use super::waits::Ask;
+use crate::bounds;
 
 /// How often a gateway looks for tasks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -92,13 +93,18 @@ async fn drive(gateway: Arc<Gateway>, source: String, word: String) {
             }
             Err(_) => sleep(LOOK).await,
         }
-        let pause = number(&task, "rate").map_or(0, |rate| 1000 * batch(rate) / rate);
+        let pause = rate(&task).map_or(0, |rate| 1000 * batch(rate) / rate);
         sleep(Duration::from_millis(pause.unsigned_abs())).await;
     }
     let mut cmd = redis::cmd("DEL");
     cmd.arg(lease(&gateway, &source));
     // If this fails, the lease ends.
     let _ = gateway.store.call(cmd).await;
+}
+
+/// Returns how many messages a second a task moves, if it has a limit.
+fn rate(task: &Task) -> Option<i64> {
+    bounds::MOVES.text(task.get("rate")?)
 }
 
 /// Returns how many messages are moved at once at this rate.
@@ -127,7 +133,7 @@ async fn step(
     }
     let ask = Ask {
         key: gateway.names.key(source),
-        count: number(task, "rate").map_or(10, batch),
+        count: rate(task).map_or(10, batch),
         lease: LEASE,
         is_fifo: source.ends_with(".fifo"),
         token: None,

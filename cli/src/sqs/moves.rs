@@ -18,6 +18,7 @@ use super::queue::Queue;
 use super::receive::{now, seconds};
 use super::request::Call;
 use super::store::{self, pairs, text};
+use crate::bounds;
 
 /// Begins a task, unless one is under way. The keys are the task of the source and the tasks
 /// before it. The arguments are the fields and values of the task.
@@ -63,9 +64,8 @@ pub async fn start(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     }
     let rate = seconds(
         &call.params,
-        "MaxNumberOfMessagesPerSecond",
-        1..=500,
-        || "Must be between 1 and 500, if provided.".to_owned(),
+        &bounds::MOVES,
+        "Must be between 1 and 500, if provided.",
     )?;
     let mut len = redis::cmd("DQ.LEN");
     len.arg(&source.key).arg("ready");
@@ -147,9 +147,11 @@ pub async fn cancel(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
 pub async fn list(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     let arn = params::needed(&call.params, "SourceArn")?;
     let source = checked(gateway, call, &arn, "SourceArn").await?;
-    let most = seconds(&call.params, "MaxResults", 1..=10, || {
-        "Must be between 1 and 10, if provided.".to_owned()
-    })?;
+    let most = seconds(
+        &call.params,
+        &bounds::TASKS,
+        "Must be between 1 and 10, if provided.",
+    )?;
     let mut tasks = vec![task(gateway, &source.name).await?];
     let mut before = redis::cmd("LRANGE");
     before.arg(gateway.names.beside(&source.name, "moves"));

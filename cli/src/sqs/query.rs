@@ -7,6 +7,12 @@ use serde_json::Value as Json;
 
 use super::params::Params;
 
+/// The most fields of a form. A batch of ten messages with ten attributes each has some 600.
+const FIELDS: usize = 10_000;
+
+/// The most parts of a name with dots. The longest that there is has seven; a tree is as deep.
+const PARTS: usize = 16;
+
 /// Names with dots as a tree. The numbers of lists are in their order.
 #[derive(Default)]
 struct Node {
@@ -16,6 +22,9 @@ struct Node {
 
 impl Node {
     fn add(&mut self, name: &str, value: String) {
+        if name.split('.').count() > PARTS {
+            return;
+        }
         let mut node = self;
         for part in name.split('.') {
             let number = part.parse().unwrap_or(0);
@@ -96,7 +105,7 @@ impl Node {
     }
 }
 
-/// Reads the names and values of a form.
+/// Reads the names and values of a form, as many of them as an action can have.
 pub fn pairs(form: &str) -> Vec<(String, String)> {
     let decoded = |text: &str| {
         let text = text.replace('+', " ");
@@ -104,6 +113,7 @@ pub fn pairs(form: &str) -> Vec<(String, String)> {
     };
     form.split('&')
         .filter(|pair| !pair.is_empty())
+        .take(FIELDS)
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
         .map(|(name, value)| (decoded(name), decoded(value)))
         .collect()
@@ -131,6 +141,8 @@ mod tests {
             &SendMessageBatchRequestEntry.1.Id=1&SendMessageBatchRequestEntry.1.MessageBody=x\
             &SendMessageBatchRequestEntry.1.MessageAttribute.1.Name=y\
             &SendMessageBatchRequestEntry.1.MessageAttribute.1.Value.DataType=Number&Tag.Key=t&Tag.Value=u";
+        let deep = format!("{form}&{}=x", "a.".repeat(1_000_000));
+        assert_eq!(params(pairs(&deep)), params(pairs(form)));
         assert_eq!(
             Json::Object(params(pairs(form))).to_string(),
             concat!(

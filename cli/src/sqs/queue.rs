@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+use super::attributes;
 use super::fault::Fault;
 use super::names::Names;
+use crate::bounds;
 
 /// The field of the hash that changes whenever an attribute does.
 pub const VERSION: &str = ".version";
@@ -40,7 +42,7 @@ impl Queue {
 
     /// Returns an attribute that is a number.
     pub fn number(&self, name: &str) -> i64 {
-        self.text(name).parse().unwrap_or(0)
+        attributes::number(name, self.text(name))
     }
 
     /// Returns whether messages are given in order.
@@ -60,7 +62,8 @@ pub fn redrive(policy: &str) -> Option<(String, i64)> {
     let policy: Json = serde_json::from_str(policy).ok()?;
     let target = policy.get("deadLetterTargetArn")?.as_str()?;
     let count = policy.get("maxReceiveCount")?;
-    let count = count.as_i64().or_else(|| count.as_str()?.parse().ok())?;
+    let (own, text) = (bounds::RECEIVES.json(count), count.as_str());
+    let count = own.or_else(|| bounds::RECEIVES.text(text?))?;
     Some((target.to_owned(), count))
 }
 
@@ -71,8 +74,7 @@ pub fn options(
     fields: &BTreeMap<String, String>,
 ) -> Result<Vec<String>, Fault> {
     let number = |name: &str| -> i64 {
-        let value = fields.get(name).and_then(|value| value.parse().ok());
-        value.unwrap_or(0)
+        attributes::number(name, fields.get(name).map_or("", String::as_str))
     };
     let fifo = fields.get("FifoQueue").is_some_and(|value| value == "true");
     let retention = number("MessageRetentionPeriod") * 1000;

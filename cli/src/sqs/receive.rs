@@ -13,6 +13,7 @@ use super::queue::{Queue, VERSION};
 use super::request::Call;
 use super::store::{pairs, text};
 use super::waits::Ask;
+use crate::bounds::{self, Bound};
 
 /// Returns the time, in Unix ms.
 pub fn now() -> i64 {
@@ -27,9 +28,11 @@ pub async fn receive(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     let mut queue = gateway.named(call).await?;
     let wanted = wanted(&call.params);
     let mut ask = ask(&queue, &call.params)?;
-    let wait = seconds(&call.params, "WaitTimeSeconds", 0..=20, || {
-        "Must be >= 0 and <= 20, if provided.".to_owned()
-    })?;
+    let wait = seconds(
+        &call.params,
+        &bounds::WAIT,
+        "Must be >= 0 and <= 20, if provided.",
+    )?;
     let mut version = redis::cmd("HGET");
     version.arg(&queue.beside).arg(VERSION);
     let mut replies = gateway
@@ -61,26 +64,27 @@ fn wanted(given: &Params) -> Wanted {
     }
 }
 
-/// Reads a number of a request that must be within bounds.
-pub fn seconds(
-    given: &Params,
-    name: &str,
-    bounds: std::ops::RangeInclusive<i64>,
-    reason: impl FnOnce() -> String,
-) -> Result<Option<i64>, Fault> {
-    match params::number(given, name)? {
-        Some(number) if !bounds.contains(&number) => Err(Fault::parameter(number, name, &reason())),
+/// Reads a number of a request that must be within its bound.
+pub fn seconds(given: &Params, bound: &Bound, reason: &str) -> Result<Option<i64>, Fault> {
+    match params::number(given, bound.name)? {
+        Some(number) if bound.check(number).is_none() => {
+            Err(Fault::parameter(number, bound.name, reason))
+        }
         number => Ok(number),
     }
 }
 
 fn ask(queue: &Queue, given: &Params) -> Result<Ask, Fault> {
-    let count = seconds(given, "MaxNumberOfMessages", 1..=10, || {
-        "Must be between 1 and 10, if provided.".to_owned()
-    })?;
-    let lease = seconds(given, "VisibilityTimeout", 0..=43_200, || {
-        "Must be >= 0 and <= 43200, if provided.".to_owned()
-    })?;
+    let count = seconds(
+        given,
+        &bounds::MESSAGES,
+        "Must be between 1 and 10, if provided.",
+    )?;
+    let lease = seconds(
+        given,
+        &bounds::VISIBILITY,
+        "Must be >= 0 and <= 43200, if provided.",
+    )?;
     let lease = lease.unwrap_or_else(|| queue.number("VisibilityTimeout"));
     let token = params::text(given, "ReceiveRequestAttemptId").filter(|_| queue.is_fifo());
     let token = token.map(|id| {

@@ -13,6 +13,7 @@ use super::queue::{Queue, GENERATION, SCOPE, VERSION};
 use super::receive::{now, seconds};
 use super::request::Call;
 use super::store;
+use crate::bounds;
 use crate::failure::Failure;
 
 /// Maximum size of the messages of a batch together, in bytes.
@@ -215,9 +216,11 @@ fn ready(call: &Call, queue: &Queue, given: &Params) -> Result<Ready, Fault> {
     if let Some(group) = &group {
         message::check_id(group, "MessageGroupId")?;
     }
-    let mut delay = seconds(given, "DelaySeconds", 0..=900, || {
-        "DelaySeconds must be >= 0 and <= 900.".to_owned()
-    })?;
+    let mut delay = seconds(
+        given,
+        &bounds::DELAY,
+        "DelaySeconds must be >= 0 and <= 900.",
+    )?;
     let deduplication = match queue.is_fifo() {
         true => {
             if group.is_none() {
@@ -289,9 +292,9 @@ fn beyond(value: &Json) -> Result<i64, Fault> {
         .as_object()
         .and_then(|value| params::text(value, "StringValue"));
     let text = text.unwrap_or_default();
-    match text.parse::<i64>() {
-        Ok(delay @ 0..=9_007_199_254_740_991) => Ok(delay),
-        _ => Err(Fault::parameter(
+    match bounds::LONG_DELAY.text(&text) {
+        Some(delay) => Ok(delay),
+        None => Err(Fault::parameter(
             text,
             DELAY,
             "It must be an integer from 0 to 9007199254740991.",

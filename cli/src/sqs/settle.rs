@@ -12,6 +12,7 @@ use super::queue::{Queue, VERSION};
 use super::receive::seconds;
 use super::request::Call;
 use super::store::{pairs, text};
+use crate::bounds;
 
 /// A handle, and the text that the client has sent.
 struct Named {
@@ -169,9 +170,11 @@ async fn delete_late(gateway: &Gateway, queue: &Queue, named: &Named) -> Result<
 
 async fn change_one(gateway: &Gateway, queue: &Queue, given: &Params) -> Result<(), Fault> {
     let named = named(gateway, queue, given).await?;
-    let time = seconds(given, "VisibilityTimeout", 0..=43_200, || {
-        "VisibilityTimeout must be an integer between 0 and 43200.".to_owned()
-    })?;
+    let time = seconds(
+        given,
+        &bounds::VISIBILITY,
+        "VisibilityTimeout must be an integer between 0 and 43200.",
+    )?;
     let time = time.ok_or_else(|| Fault::missing("VisibilityTimeout"))?;
     if changed(gateway, queue, named.handle.receipt, time).await? {
         return Ok(());

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+use crate::bounds;
 use crate::time_text::{parse_interval, Millis};
 
 /// The systems whose queues are taken over.
@@ -100,7 +101,7 @@ pub struct ImportArgs {
     #[arg(long)]
     pub once: bool,
     /// How many jobs a second at most
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(bounds::MANY.range()))]
     pub rate: Option<u64>,
     /// Larger batches: other clients may wait up to 40 ms, and not 4
     #[arg(long)]

@@ -4,6 +4,8 @@ use serde_json::{json, Map, Value as Json};
 
 use super::address::{filter, queue, target};
 use super::answer::{Answer, Ask, HttpError};
+use super::query::Query;
+use crate::bounds::{self, Bound};
 use crate::failure::Failure;
 use crate::json;
 use crate::model::batch::{self, Batch};
@@ -25,14 +27,8 @@ use crate::server::{verb, Server};
 /// Number of messages if the address has no `count`.
 const COUNT: usize = 25;
 
-/// Maximum number of queues on a page.
-const QUEUES: usize = 1000;
-
 /// Maximum number of groups and batches of a queue.
 const LISTED: usize = 100;
-
-/// Maximum number of messages.
-const MOST: usize = 200;
 
 /// Returns the answer to a request behind `api/`.
 pub fn route(ask: &Ask, what: &str) -> Result<Answer, HttpError> {
@@ -102,16 +98,8 @@ fn figures(entry: &Entry) -> Json {
 /// Returns the last figures of a page of queues. They become text one by one, because all of
 /// them as values would take tens of megabytes.
 fn queues(ask: &Ask) -> Result<String, HttpError> {
-    let number = |name: &str, usual: usize, most: usize| match ask.query.text(name) {
-        "" => Ok(usual),
-        text => {
-            let number = text.parse().ok().filter(|n| (1..=most).contains(n));
-            number
-                .ok_or_else(|| HttpError::mistake(&format!("{name} is a number from 1 to {most}")))
-        }
-    };
-    let count = number("count", QUEUES, QUEUES)?;
-    let page = number("page", 1, 1_000_000)?;
+    let count = number(&ask.query, &bounds::PAGE_OF_QUEUES, 1000)?;
+    let page = number(&ask.query, &bounds::PAGE, 1)?;
     let sort = Sort::of(ask.query.text("sort")).unwrap_or(Sort::Name);
     let live = ask.site.live();
     let mut entries: Vec<&Entry> = live.board.entries().collect();
@@ -249,19 +237,23 @@ fn day(ask: &Ask) -> Result<Json, HttpError> {
     Ok(json!({ "step": STEP, "source": source, "steps": steps }))
 }
 
+/// Returns a number of the address, or the usual one if it has none.
+fn number(query: &Query, bound: &Bound, usual: usize) -> Result<usize, HttpError> {
+    let Bound { name, least, most } = bound;
+    match query.text(name) {
+        "" => Ok(usual),
+        text => bound.count(text).ok_or_else(|| {
+            HttpError::mistake(&format!("{name} is a number from {least} to {most}"))
+        }),
+    }
+}
+
 /// Returns a page of messages, and the cursor of the next.
 fn messages(ask: &Ask) -> Result<Json, HttpError> {
     let key = queue(&ask.query)?;
     let filter = filter(&ask.query)?;
     let place = Place::of(&key, &filter.state)?;
-    let count = match ask.query.text("count") {
-        "" => COUNT,
-        text => text
-            .parse()
-            .ok()
-            .filter(|count| (1..=MOST).contains(count))
-            .ok_or_else(|| HttpError::mistake("count is a number from 1 to 200"))?,
-    };
+    let count = number(&ask.query, &bounds::PAGE_OF_MESSAGES, COUNT)?;
     let step = Step {
         cursor: ask.query.get("cursor").map(<[u8]>::to_vec),
         count,

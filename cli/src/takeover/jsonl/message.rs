@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 
+use crate::bounds;
 use crate::takeover::args::DeadJobs;
 use crate::takeover::export::bytes_of;
 use crate::takeover::peer::{words, Words};
@@ -52,7 +53,7 @@ pub fn message(
             all.extend(words([option.as_bytes(), &word]));
         }
     }
-    if let Some(left) = value["retries-left"].as_i64() {
+    if let Some(left) = bounds::RETRIES_LEFT.json(&value["retries-left"]) {
         // The end that makes it dead counts as a failure.
         let failure = i64::from(state == "dead" && left >= 0);
         all.extend(words([b"RETRIES", (left + failure).to_string().as_bytes()]));

@@ -86,7 +86,11 @@ impl Peer for DelayQueue {
         let payload = record.field("payload").unwrap_or_default();
         // The library counts a failure when it takes a message back from a consumer.
         let failed = i64::from(record.place == "unack");
-        let retries = (record.number_of("retries") - failed).max(0).to_string();
+        let retries = record
+            .number_of("retries")
+            .saturating_sub(failed)
+            .max(0)
+            .to_string();
         let mut all = words([
             b"DQ.SEND",
             &names.key,

@@ -24,7 +24,11 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         Ok((run_times::fetch(server, &key)?, retain, now))
     })?;
     let count: usize = types.iter().map(|one| one.count()).sum();
-    let all = types.iter().map(|one| one.sum()).sum::<u64>().max(1);
+    let all = types
+        .iter()
+        .map(|one| u128::from(one.sum()))
+        .sum::<u128>()
+        .max(1);
     let found = |kind: &[u8]| {
         let query = Query::default().with("queue", &key);
         query
@@ -60,7 +64,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
                             td.n data-label="median" { (span(one.percentile(50))) }
                             td.n data-label="95 %" { (span(one.percentile(95))) }
                             td.n data-label="longest" { (span(one.percentile(100))) }
-                            td.n data-label="of all time" { (one.sum() * 100 / all) " %" }
+                            td.n data-label="of all time" { (u128::from(one.sum()) * 100 / all) " %" }
                             td.n data-label="repeated" { (one.repeats) }
                         }
                     }
