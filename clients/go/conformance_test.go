@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"os"
 	"regexp"
@@ -289,6 +290,9 @@ func readReply(from *bufio.Reader) (interface{}, error) {
 		return rest == "t", nil
 	case '_':
 		return nil, nil
+	case '(':
+		whole, _ := new(big.Int).SetString(rest, 10)
+		return whole, nil
 	}
 	n, err := strconv.Atoi(rest)
 	if err != nil {
@@ -325,6 +329,12 @@ func readReplies(from *bufio.Reader, n int) ([]interface{}, error) {
 
 func TestRepliesOfRESP3(t *testing.T) {
 	q := queueOver(t, resp3(url), dq.ManualClock(time.UnixMilli(0)), dq.Retain(time.Hour))
+	_, err := resp3(url).Do("DQ.SEND", t.Name(), "large", "GROUP", "large", "SCORE", "18446744073709551615")
+	must(t, err)
+	large := fetch(t, q)
+	equal(t, "a score beyond 63 bits", *large[0].Score, 18446744073709551615.)
+	_, err = q.Ack(ctx, dq.Receipts(large...))
+	must(t, err)
 	send(t, q, "x", dq.ID("a"), dq.Group("g"), dq.Score(1.5), dq.Headers(map[string]string{"k": "v"}))
 	m := fetch(t, q)[0]
 	equal(t, "score", *m.Score, 1.5)
@@ -336,7 +346,7 @@ func TestRepliesOfRESP3(t *testing.T) {
 	info, err := q.Info(ctx)
 	must(t, err)
 	equal(t, "paused", info.Text("paused"), "0")
-	equal(t, "finished", info.Int("finished"), int64(1))
+	equal(t, "finished", info.Int("finished"), int64(2))
 
 	send(t, q, "y")
 	var handled int32

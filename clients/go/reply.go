@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"math/big"
 	"strconv"
 	"time"
 )
@@ -32,6 +33,9 @@ func text(value interface{}) string {
 		return string(v)
 	case int64:
 		return number(v)
+	case *big.Int:
+		// A SCORE of 2^63 and more, under RESP3.
+		return v.String()
 	}
 	panic(&ReplyError{"a text", value})
 }
