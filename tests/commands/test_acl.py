@@ -1,7 +1,7 @@
 """The rights that each verb needs: a table of all verbs checked by ACL DRYRUN, and users who have only some rights.
 
 `%R~` lets a user see what is in a queue, `%W~` lets a user change it. A verb that returns messages needs the first,
-a verb that changes the queue needs the second.
+a verb that changes the queue needs the second. Commands of the server that move or replace a queue need theirs.
 """
 
 import re
@@ -113,35 +113,83 @@ WAYS = {
 }
 
 
-def lacking(call, keys):
-    """The rules of users who have everything that a call needs but one right."""
-    needs, verb = NEEDS[call[0]], f"dq.{call[0].lower()}"
+def lacking(verb, needs):
+    """The rules of users who have everything that a call needs but one right. `needs` has the rights to each key."""
     yield "~*", "+@all", f"-{verb}"
-    for key in set(keys):
-        rest = ["+@all", "~other", *(f"~{other}" for other in set(keys) - {key})]
+    for key, rights in needs.items():
+        rest = ["+@all", "~other", *(f"~{other}" for other in set(needs) - {key})]
         yield *rest, f"(+get ~{key})"
-        for right in needs:
+        for right in rights:
             yield *rest, *(f"%{other}~{key}" for other in "RW" if other != right)
-        if needs and len(set(keys)) > 1:
+        if rights and len(needs) > 1:
             yield *rest, f"(+{verb} ~{key})"
 
 
-@pytest.mark.parametrize("call, keys", CALLS)
-def test_a_call_without_one_of_its_rights_is_refused_and_does_nothing(server, call, keys):
+def assert_refused_and_nothing_done(server, call, needs, before):
+    """Runs a call in each way as each user who lacks one right to it."""
     admin, w = server.wire(2), server.wire(2)
+    for rules in lacking(call[0].lower(), needs):
+        admin.ok("ACL", "SETUSER", "limited", "reset", "on", ">secret", *rules)
+        w.ok("AUTH", "limited", "secret")
+        for way, run in WAYS.items():
+            reply = run(w, call)
+            refused = isinstance(reply, Error) and re.match("NOPERM|EXECABORT|ERR The user executing the script", reply)
+            assert refused, (rules, way, reply)
+        assert admin.ok("DEBUG", "DIGEST") == before, rules
+
+
+def fill(admin, keys):
     admin.ok("FLUSHALL")
     for key in set(keys):
         admin.ok("DQ.MSEND", key, 2, "x", "y")
         admin.ok("DQ.SEND", key, "x", "ID", "id", "CHILDREN", 9, "PARK")
+
+
+@pytest.mark.parametrize("call, keys", CALLS)
+def test_a_call_without_one_of_its_rights_is_refused_and_does_nothing(server, call, keys):
+    admin = server.wire(2)
+    fill(admin, keys)
     before = admin.ok("DEBUG", "DIGEST")
-    for rules in lacking(call, keys):
-        admin.ok("ACL", "SETUSER", "limited", "reset", "on", ">secret", *rules)
-        w.ok("AUTH", "limited", "secret")
-        for way, run in WAYS.items():
-            reply = run(w, (f"DQ.{call[0]}", *call[1:]))
-            refused = isinstance(reply, Error) and re.match("NOPERM|EXECABORT|ERR The user executing the script", reply)
-            assert refused, (rules, way, reply)
-        assert admin.ok("DEBUG", "DIGEST") == before, rules
+    assert_refused_and_nothing_done(server, (f"DQ.{call[0]}", *call[1:]), dict.fromkeys(keys, NEEDS[call[0]]), before)
+
+
+# Commands of the server that read, move, replace or remove a queue, with the rights that they need to each key. A command
+# that stores its result puts it in the place of the queue.
+MOVES = [
+    (("COPY", "k", "d"), {"k": "R", "d": "W"}),
+    (("COPY", "k", "d", "REPLACE"), {"k": "R", "d": "W"}),
+    (("RENAME", "k", "d"), {"k": "RW", "d": "W"}),
+    (("RENAMENX", "k", "new"), {"k": "RW", "new": "W"}),
+    (("MOVE", "k", 1), {"k": "RW"}),
+    (("RESTORE", "k", 0, "a dump", "REPLACE"), {"k": "W"}),
+    (("DUMP", "k"), {"k": "R"}),
+    (("DEL", "k"), {"k": "W"}),
+    (("UNLINK", "k"), {"k": "W"}),
+    (("EXPIRE", "k", 100), {"k": "W"}),
+    (("SET", "k", "x"), {"k": "W"}),
+    (("SORT", "list", "STORE", "k"), {"list": "R", "k": "W"}),
+    (("ZRANGESTORE", "k", "set", 0, -1), {"set": "R", "k": "W"}),
+    (("ZUNIONSTORE", "k", 1, "set"), {"set": "R", "k": "W"}),
+    (("GEOSEARCHSTORE", "k", "geo", "FROMLONLAT", 0, 0, "BYRADIUS", 9, "m"), {"geo": "R", "k": "W"}),
+    (("BITOP", "NOT", "k", "text"), {"text": "R", "k": "W"}),
+]
+
+
+@pytest.mark.parametrize("call, needs", [pytest.param(*one, id=" ".join(map(str, one[0]))) for one in MOVES])
+def test_a_command_of_the_server_without_a_right_to_a_queue_is_refused_and_does_nothing(server, call, needs):
+    admin = server.wire(2)
+    fill(admin, ["k", "d"])
+    for other in (("RPUSH", "list", 1), ("ZADD", "set", 1, "x"), ("GEOADD", "geo", 0, 0, "x"), ("SET", "text", "x")):
+        admin.ok(*other)
+    before = admin.ok("DEBUG", "DIGEST")
+    call = [admin.ok("DUMP", "d") if word == "a dump" else word for word in call]
+    assert_refused_and_nothing_done(server, call, needs, before)
+    # With all of them it is done, so nothing else was the reason.
+    rules = [f"%{rights}~{key}" for key, rights in needs.items()]
+    admin.ok("ACL", "SETUSER", "limited", "reset", "on", ">secret", "+@all", *rules)
+    w = server.wire(2)
+    w.ok("AUTH", "limited", "secret")
+    assert not isinstance(w.call(*call), Error)
 
 
 def test_the_internal_command_refuses_bad_records(server):
