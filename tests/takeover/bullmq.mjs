@@ -86,7 +86,7 @@ const doing = {
     }
   },
   async add() {
-    await new Queue('mails', { connection }).add('job', { n: Number(words[0]) });
+    await new Queue(words[1] ?? 'mails', { connection }).add('job', { n: Number(words[0]) });
   },
   async pause() {
     await new Queue('mails', { connection }).pause();

@@ -107,8 +107,8 @@ def fields(client: redis.Redis, name: str) -> dict:
 def test_a_paused_queue_is_paused(move, old, new):
     old.run(move.old.port, "fill")
     old.run(move.old.port, "pause")
-    move.run(old.peer, "--queue", "mails")
-    assert json.loads(new.run(move.new.port, "show", "mails"))["paused"]
+    move.run(old.peer, "--queue", "mails", "--queue", "fails", "--queue", "mails")
+    assert [json.loads(new.run(move.new.port, "show", name))["paused"] for name in ("mails", "fails")] == [True, False]
 
 
 def own(key: bytes) -> bool:
@@ -148,14 +148,20 @@ def test_an_active_job_stays_with_its_worker(move, old, tmp_path):
 
 @pytest.mark.parametrize("version", [VERSIONS[-1], BULL])
 def test_a_job_whose_worker_was_killed_is_named_and_taken(move, version, tmp_path):
-    side = Bullmq(bullmq(version))
+    side, client = Bullmq(bullmq(version)), move.old.client()
     side.run(move.old.port, "add", 666)
     worker = side.start(move.old.port, "work", "mails", tmp_path / "ran")
-    wait_for(lambda: move.old.client().llen("bull:mails:active") == 1, timeout=20)
+    wait_for(lambda: client.llen("bull:mails:active") == 1, timeout=20)
     worker.kill()
     worker.wait()
-    said = json.loads(move.run(side.peer, "--queue", "mails", "--json", code=3).stdout)
-    assert said["queues"][0]["lost"] == ["1"]
+    # The job of the other queue has the same id, and a worker that ends it.
+    side.run(move.old.port, "add", 667, "other")
+    worker = side.start(move.old.port, "work", "other", tmp_path / "ran")
+    wait_for(lambda: client.llen("bull:other:active") == 1, timeout=20)
+    said = json.loads(move.run(side.peer, "--queue", "mails", "--queue", "other", "--json", code=3).stdout)
+    worker.send_signal(signal.SIGTERM)
+    worker.wait(20)
+    assert [queue["lost"] for queue in said["queues"]] == [["1"], []] and numbers(tmp_path / "ran") == [667]
     before = digest(move.old.client(), own)
     take = [side.peer, "--queue", "mails", "--running", "take", "--max-stalled", 0, "--ledger", "l", "--json"]
     assert json.loads(move.run(*take).stdout)["queues"][0]["moved"] == {"active": 1}

@@ -38,6 +38,8 @@ pub struct Lane {
     pub stays: BTreeMap<String, u64>,
     /// Jobs that workers of the peer have lost.
     pub lost: Vec<Bytes>,
+    /// Whether the new queue pauses by now: it delivers nothing, and so makes no dead message.
+    pub is_paused: bool,
     token: String,
     marker: String,
     /// The number of the last job that is at the target.
@@ -326,18 +328,20 @@ impl Lane {
 
     /// Gives the new queue the limits of the old one, and lets it pause if that does. Dead jobs are there by then, which
     /// have to be delivered to be dead.
-    pub fn limit(&self, ends: &mut Ends) -> Result<(), Failure> {
+    pub fn limit(&mut self, ends: &mut Ends) -> Result<(), Failure> {
         for words in self.seen.settings.iter().chain(&self.seen.pause) {
             ends.target.call(&command(words)).map_err(at_target_end)?;
         }
+        self.is_paused = !self.seen.pause.is_empty();
         Ok(())
     }
 
-    /// Returns the places of these states.
+    /// Returns the places of these states, without that of dead jobs if nothing can be delivered any more.
     pub fn places(&self, states: &[State]) -> Vec<Place> {
         let places = self.seen.places.iter();
         places
             .filter(|place| states.contains(&place.state))
+            .filter(|place| place.state != State::Dead || !self.is_paused)
             .cloned()
             .collect()
     }

@@ -1,5 +1,6 @@
 //! An import from its beginning to its end.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -157,6 +158,10 @@ fn names(
             "no queue: name one with --queue, or all with --queue '*'",
         ));
     }
+    let mut seen = BTreeSet::new();
+    let queues = queues
+        .into_iter()
+        .filter(|queue| seen.insert(queue.clone()));
     let is_same = source.db() == target.db() && {
         let id = info(source, "server", "run_id");
         id.is_some() && id == info(target, "server", "run_id")
@@ -262,7 +267,7 @@ impl Import<'_> {
         if self.args.dead == DeadJobs::Take {
             self.pass(peer, &DEAD, &[])?;
         }
-        for lane in &self.lanes {
+        for lane in &mut self.lanes {
             lane.limit(&mut self.ends)?;
         }
         let takes = self.args.running == RunningJobs::Take;
@@ -274,9 +279,7 @@ impl Import<'_> {
             }
             if looked.is_none_or(|at| at.elapsed() >= OFTEN) {
                 looked = Some(Instant::now());
-                // A queue that pauses delivers nothing, and so makes no dead message.
-                let pauses = self.lanes.iter().any(|lane| !lane.seen.pause.is_empty());
-                if self.args.dead == DeadJobs::Take && self.args.follow && !pauses {
+                if self.args.dead == DeadJobs::Take && self.args.follow {
                     self.pass(peer, &DEAD, &[])?;
                 }
                 running = self.running(peer)?;
@@ -285,7 +288,7 @@ impl Import<'_> {
                     eprintln!("dq: {words}");
                 }
                 said = remark;
-                if takes && !pauses {
+                if takes {
                     moved += self.pass(peer, &[], &running)?;
                     running = self.running(peer)?;
                 }
@@ -349,7 +352,7 @@ impl Import<'_> {
             for place in lane.places(states) {
                 moved += lane.pass(&mut self.ends, peer, &place, &mut going)?;
             }
-            if let Some(running) = lost.next() {
+            if let Some(running) = lost.next().filter(|_| !lane.is_paused) {
                 moved += lane.take_lost(&mut self.ends, peer, running, &mut going)?;
             }
             lane.settle_in_time(&mut self.ends, &going)?;

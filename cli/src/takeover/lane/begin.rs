@@ -45,6 +45,7 @@ impl Lane {
             moved: BTreeMap::new(),
             stays: BTreeMap::new(),
             lost: Vec::new(),
+            is_paused: false,
             token,
             marker: String::new(),
             sent: 0,

@@ -51,8 +51,8 @@ pub struct Options {
 pub struct BullMq {
     prefix: String,
     options: Options,
-    /// The active jobs that have had no lock, and since when.
-    unlocked: BTreeMap<Bytes, Instant>,
+    /// The active jobs of each queue that have had no lock, and since when. Queues number their jobs alike.
+    unlocked: BTreeMap<String, BTreeMap<Bytes, Instant>>,
 }
 
 impl BullMq {
@@ -328,15 +328,16 @@ impl Peer for BullMq {
             ));
         }
         let now = Instant::now();
+        let known = self.unlocked.entry(queue.to_owned()).or_default();
         let mut unlocked = BTreeMap::new();
         for (id, reply) in ids.iter().zip(source.pipeline(&cmds)?) {
             if matches!(reply?, redis::Value::Int(0)) {
-                let since = self.unlocked.get(id).copied().unwrap_or(now);
+                let since = known.get(id).copied().unwrap_or(now);
                 unlocked.insert(id.clone(), since);
             }
         }
-        self.unlocked = unlocked;
-        let lost = self.unlocked.iter();
+        *known = unlocked;
+        let lost = known.iter();
         let lost = lost.filter(|(_, since)| now.duration_since(**since) >= LOST_AFTER);
         Ok(Running {
             count: ids.len() as u64,
