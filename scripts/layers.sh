@@ -80,9 +80,10 @@ for file in "$program"/web/*; do
     case ${file##*/} in
     mod.rs | assets) ;;
     serve.rs) ;;
-    page) no_use "$file" 'serve' '(crate::web|super)' ;;
-    action) no_use "$file" 'page|serve' '(crate::web|super)' ;;
-    *) no_use "$file" 'action|page|serve' '(crate::web|super)' ;;
+    page) no_use "$file" 'api|serve' '(crate::web|super)' ;;
+    api.rs) no_use "$file" 'page|serve' '(crate::web|super)' ;;
+    action) no_use "$file" 'api|page|serve' '(crate::web|super)' ;;
+    *) no_use "$file" 'action|api|page|serve' '(crate::web|super)' ;;
     esac
 done
 # A path with more than one super, or a file that is included by its path, hides which module is used.

@@ -10,6 +10,7 @@ mod args;
 mod bounds;
 mod command;
 mod failure;
+mod glob;
 mod json;
 mod model;
 mod output;

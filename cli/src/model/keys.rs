@@ -55,8 +55,9 @@ impl Scan {
                 cmd.arg("MATCH").arg(pattern);
             }
             let page = redis::from_redis_value(server.call_on(self.node, &cmd)?);
-            let (cursor, mut names) = page.map_err(|_| unexpected())?;
-            self.found.append(&mut names);
+            let (cursor, names): (_, Vec<Vec<u8>>) = page.map_err(|_| unexpected())?;
+            let seen = names.into_iter().filter(|name| server.sees(name));
+            self.found.extend(seen);
             self.cursor = cursor;
             if self.cursor == b"0" {
                 self.cursor.clear();

@@ -3,6 +3,7 @@
 mod endpoint;
 mod line;
 mod node;
+mod scope;
 mod sentinel;
 
 use std::collections::BTreeMap;
@@ -15,12 +16,14 @@ use crate::failure::Failure;
 pub use endpoint::Endpoint;
 pub use line::Line;
 use node::Node;
+pub use scope::Scope;
 
 /// A connection that is signed in.
 pub struct Server {
     place: String,
     db: i64,
     link: Link,
+    scope: Scope,
 }
 
 enum Link {
@@ -39,7 +42,12 @@ struct Cluster {
 impl Server {
     fn of_one(place: String, db: i64, connection: Connection) -> Server {
         let link = Link::One(Box::new(connection));
-        Server { place, db, link }
+        Server {
+            place,
+            db,
+            link,
+            scope: Scope::default(),
+        }
     }
 
     fn of_cluster(
@@ -58,6 +66,7 @@ impl Server {
             place,
             db: 0,
             link: Link::Cluster(cluster),
+            scope: Scope::default(),
         })
     }
 
@@ -69,6 +78,17 @@ impl Server {
     /// Returns the number of the selected database.
     pub fn db(&self) -> i64 {
         self.db
+    }
+
+    /// Lets the connection be used for these queues only, until it is told otherwise. Commands
+    /// about others are refused.
+    pub fn limit_to(&mut self, scope: Scope) {
+        self.scope = scope;
+    }
+
+    /// Returns whether the connection may be used for a queue.
+    pub fn sees(&self, queue: &[u8]) -> bool {
+        self.scope.sees(queue)
     }
 
     /// Returns the primaries of the cluster. Empty for a single server.
@@ -91,6 +111,7 @@ impl Server {
     /// Runs one command and returns its reply. In a cluster its first argument must be
     /// the key, or any node must be able to answer.
     pub fn call(&mut self, cmd: &Cmd) -> Result<Value, Failure> {
+        self.scope.check(cmd)?;
         Ok(match &mut self.link {
             Link::One(connection) => cmd.query(connection.as_mut())?,
             Link::Cluster(cluster) => cmd.query(&mut cluster.connection)?,
@@ -120,14 +141,24 @@ impl Server {
         if cmds.is_empty() {
             return Ok(Vec::new());
         }
+        let refused: Vec<_> = cmds.iter().map(|cmd| self.scope.check(cmd).err()).collect();
+        let is_allowed = |(_, refused): &(&Cmd, &Option<Failure>)| refused.is_none();
+        let allowed = cmds.iter().zip(&refused).filter(is_allowed);
+        let allowed: Vec<&Cmd> = allowed.map(|(cmd, _)| cmd).collect();
         let replies = match &mut self.link {
-            Link::One(connection) => trip(connection.as_mut(), cmds.iter())?,
-            Link::Cluster(cluster) => cluster.pipeline(cmds)?,
+            _ if allowed.is_empty() => Vec::new(),
+            Link::One(connection) => trip(connection.as_mut(), allowed.into_iter())?,
+            Link::Cluster(cluster) => cluster.pipeline(&allowed)?,
         };
-        Ok(replies
-            .into_iter()
-            .map(|reply| reply.map_err(Failure::from))
-            .collect())
+        let mut replies = replies.into_iter();
+        let reply = |refused| match refused {
+            Some(failure) => Err(failure),
+            None => replies
+                .next()
+                .unwrap_or(Ok(Value::Nil))
+                .map_err(Failure::from),
+        };
+        Ok(refused.into_iter().map(reply).collect())
     }
 
     /// Subscribes to a channel and gives each message to `receive`, until that fails.
@@ -165,7 +196,7 @@ impl Cluster {
 
     /// Runs the commands, in one round trip to each node. Commands whose slot has moved
     /// are run once more, each alone, which follows the redirection.
-    fn pipeline(&mut self, cmds: &[Cmd]) -> Result<Vec<RedisResult<Value>>, Failure> {
+    fn pipeline(&mut self, cmds: &[&Cmd]) -> Result<Vec<RedisResult<Value>>, Failure> {
         let mut by_node = BTreeMap::<usize, Vec<usize>>::new();
         for (i, cmd) in cmds.iter().enumerate() {
             // Scripts have their first key behind their own name and the number of keys.
@@ -184,7 +215,7 @@ impl Cluster {
         }
         let mut replies: Vec<RedisResult<Value>> = cmds.iter().map(|_| Ok(Value::Nil)).collect();
         for indices in by_node.values() {
-            let ours = indices.iter().filter_map(|i| cmds.get(*i));
+            let ours = indices.iter().filter_map(|i| cmds.get(*i).copied());
             let got = trip(&mut self.connection, ours)?;
             for (i, reply) in indices.iter().zip(got) {
                 if let Some(place) = replies.get_mut(*i) {

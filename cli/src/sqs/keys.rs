@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::fault::{Fault, Kind};
 use crate::failure::Failure;
+use crate::glob::matches;
 use crate::secret;
 
 /// Actions that change nothing and take nothing.
@@ -42,7 +43,9 @@ impl Key {
 
     /// Returns whether the key may see a queue.
     pub fn sees(&self, queue: &str) -> bool {
-        self.globs.iter().any(|glob| matches(glob, queue))
+        self.globs
+            .iter()
+            .any(|glob| matches(glob.as_bytes(), queue.as_bytes()))
     }
 
     /// Fails unless the key may do this to a queue.
@@ -108,43 +111,9 @@ pub fn read(path: &Path) -> Result<Keys, Failure> {
     }
 }
 
-/// Returns whether a name matches a glob, in which a star stands for any text.
-fn matches(glob: &str, name: &str) -> bool {
-    let mut parts = glob.split('*');
-    let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else {
-        return false;
-    };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else {
-        return rest.is_empty();
-    };
-    for part in middle {
-        match rest.find(part) {
-            Some(at) => rest = rest.get(at + part.len()..).unwrap_or_default(),
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn globs_match() {
-        for (glob, name, fits) in [
-            ("*", "", true),
-            ("a", "a", true),
-            ("a", "ab", false),
-            ("a*", "ab", true),
-            ("*a*b", "xaxb", true),
-            ("*a*b", "xbxa", false),
-            ("ab*ba", "aba", false),
-        ] {
-            assert_eq!(matches(glob, name), fits, "{glob} {name}");
-        }
-    }
 
     #[test]
     fn a_key_that_reads_changes_nothing() {

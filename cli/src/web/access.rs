@@ -6,10 +6,13 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ring::rand::{SecureRandom, SystemRandom};
-use ring::{digest, hmac};
+use ring::hmac;
 
+use super::passwords::Users;
+use super::random::{hex, random};
+use super::rights::{Rights, Role};
 use super::tries::Tries;
+use super::visitor::Visitor;
 use crate::failure::Failure;
 
 /// Time after which a session ends in which nothing was asked for.
@@ -25,29 +28,30 @@ const PASSWORD: usize = 1024;
 /// Maximum number of sessions.
 const MOST: usize = 1000;
 
-/// A visitor who asks for a page.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Visitor {
-    /// The name. Empty if nobody has to sign in.
-    pub user: String,
-    /// The address of the connection.
-    pub address: String,
-    /// The token that a form of this visitor must contain to be accepted.
-    pub csrf: String,
-}
-
 /// The way in which visitors are known.
 pub enum Gate {
-    /// By name and password. The hashes are those of bcrypt.
-    Passwords(HashMap<String, String>),
-    /// Visitors are known by this header, in requests from one of these addresses.
-    Header(String, Vec<IpAddr>),
+    /// By name and password, programs by a token.
+    Passwords(Users),
+    /// By headers of a proxy.
+    Header(Headers),
     /// Everybody may see the pages under one of these host names.
     Open(Vec<String>),
 }
 
+/// The headers of a proxy that tell who asks.
+#[derive(Debug, Clone)]
+pub struct Headers {
+    /// The header with the name of the user.
+    pub user: String,
+    /// The header with the role, if there is one. Without it everybody may do everything.
+    pub role: Option<String>,
+    /// The addresses from which the headers count.
+    pub proxies: Vec<IpAddr>,
+}
+
 struct Session {
     user: String,
+    rights: Rights,
     csrf: String,
     used: Instant,
 }
@@ -67,6 +71,8 @@ pub struct Access {
 pub enum Refusal {
     /// The visitor has to sign in.
     SignIn,
+    /// No program has this token.
+    NoToken,
     /// The request did not come through the proxy, or without the header.
     NoProxy,
     /// The request names more than one user.
@@ -98,25 +104,34 @@ impl Access {
         session: Option<&str>,
         headers: impl Fn(&str) -> Vec<String>,
     ) -> Result<Visitor, Refusal> {
-        let known = |user: &str, csrf: String| Visitor {
+        let known = |user: &str, csrf: String, rights: Rights| Visitor {
             user: user.to_owned(),
             address: address.to_string(),
             csrf,
+            rights,
         };
         match &self.gate {
-            Gate::Passwords(_) => {
+            Gate::Passwords(users) => {
+                let shown = headers("authorization");
+                if let Some(token) = shown.first().and_then(|text| text.strip_prefix("Bearer ")) {
+                    let program = users.of_token(token.trim()).ok_or(Refusal::NoToken)?;
+                    return Ok(known(&program.0, String::new(), program.1.clone()));
+                }
                 let mut sessions = lock(&self.sessions);
                 let session = session.and_then(|id| sessions.get_mut(id));
                 let session = session.filter(|session| session.used.elapsed() < IDLE);
                 let session = session.ok_or(Refusal::SignIn)?;
                 session.used = Instant::now();
-                Ok(known(&session.user, session.csrf.clone()))
+                let rights = session.rights.clone();
+                Ok(known(&session.user, session.csrf.clone(), rights))
             }
-            Gate::Header(name, proxies) => {
-                let users = headers(name);
+            Gate::Header(named) => {
+                let users = headers(&named.user);
                 match &users[..] {
-                    _ if !proxies.contains(&address.to_canonical()) => Err(Refusal::NoProxy),
-                    [user] if !user.is_empty() => Ok(known(user, self.token(user))),
+                    _ if !named.proxies.contains(&address.to_canonical()) => Err(Refusal::NoProxy),
+                    [user] if !user.is_empty() => {
+                        Ok(known(user, self.token(user), named.rights(headers)))
+                    }
                     // One of the names may be the visitor's own. Nobody can tell which.
                     [_, _, ..] => Err(Refusal::TwoUsers),
                     _ => Err(Refusal::NoProxy),
@@ -126,7 +141,9 @@ impl Access {
                 // A page of another site, whose name was made to lead here, must not be
                 // able to read ours.
                 match &headers("host")[..] {
-                    [host] if hosts.contains(&name(host)) => Ok(known("", self.token(""))),
+                    [host] if hosts.contains(&name(host)) => {
+                        Ok(known("", self.token(""), Rights::all()))
+                    }
                     _ => Err(Refusal::OtherHost),
                 }
             }
@@ -157,21 +174,23 @@ impl Access {
         if !Access::is_plausible(user, password) {
             return Ok(None);
         }
-        let hash = users.get(user);
-        if !lock(&self.tries).begin(user, hash.is_some()) {
+        let found = users.by_name.get(user);
+        if !lock(&self.tries).begin(user, found.is_some()) {
             return Err(Failure::mistake("too many wrong passwords: try later"));
         }
         // Some password is checked for an unknown name too, so that timing does not reveal
         // names.
-        let checked = hash.or(users.values().next()).map_or("", String::as_str);
+        let checked = found.or(users.by_name.values().next());
+        let checked = checked.map_or("", |(hash, _)| hash);
         let right = bcrypt::verify(password, checked).unwrap_or(false);
-        if !right || hash.is_none() {
+        let Some((_, rights)) = found.filter(|_| right) else {
             return Ok(None);
-        }
+        };
         lock(&self.tries).forgive(user);
         let id = random()?;
         let session = Session {
             user: user.to_owned(),
+            rights: rights.clone(),
             csrf: random()?,
             used: Instant::now(),
         };
@@ -193,36 +212,22 @@ impl Access {
     }
 }
 
-impl Visitor {
-    /// Returns the value that a form of this visitor must contain. It looks different
-    /// each time, so that the size of a packed page tells nothing about it.
-    pub fn token(&self) -> String {
-        // Without random numbers the program would not have started.
-        let mask = random().unwrap_or_default();
-        mask.clone() + &mixed(&mask, &self.csrf)
-    }
-
-    /// Returns whether a form contains the token of this visitor.
-    pub fn accepts(&self, token: &[u8]) -> bool {
-        let token = std::str::from_utf8(token).unwrap_or_default();
-        let Some((mask, mixture)) = token.split_at_checked(token.len() / 2) else {
-            return false;
+impl Headers {
+    /// Returns the rights of a visitor. A role that is missing, comes twice or is unknown is that
+    /// of a viewer.
+    fn rights(&self, headers: impl Fn(&str) -> Vec<String>) -> Rights {
+        let Some(name) = &self.role else {
+            return Rights::all();
         };
-        // The time of comparing digests says nothing about the token.
-        let digest = |text: &str| digest::digest(&digest::SHA256, text.as_bytes());
-        let right = digest(&self.csrf).as_ref() == digest(&mixed(mask, mixture)).as_ref();
-        right && !self.csrf.is_empty()
+        let role = match &headers(name)[..] {
+            [word] => Role::of(word.trim()).unwrap_or_default(),
+            _ => Role::default(),
+        };
+        Rights {
+            role,
+            ..Rights::default()
+        }
     }
-}
-
-/// Returns the exclusive or of two numbers in hexadecimal digits. Mixed once more with one of
-/// them, it is the other.
-fn mixed(one: &str, other: &str) -> String {
-    let value = |c: char| c.to_digit(16).unwrap_or(0);
-    let digits = one.chars().zip(other.chars());
-    digits
-        .filter_map(|(a, b)| char::from_digit(value(a) ^ value(b), 16))
-        .collect()
 }
 
 /// Returns the name in a Host header, in lower case and without the port.
@@ -232,19 +237,6 @@ fn name(host: &str) -> String {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name.to_owned(),
         _ => host,
     }
-}
-
-/// Returns 32 random bytes as 64 digits.
-fn random() -> Result<String, Failure> {
-    let mut bytes = [0; 32];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| Failure::mistake("the system has no random numbers"))?;
-    Ok(hex(&bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -261,7 +253,11 @@ mod tests {
     fn passwords() -> Access {
         // The lowest cost, so that the test is quick.
         let hash = bcrypt::hash("right", 4).unwrap();
-        let users = HashMap::from([("ann".to_owned(), hash)]);
+        let by_name = HashMap::from([("ann".to_owned(), (hash, Rights::all()))]);
+        let users = Users {
+            by_name,
+            ..Users::default()
+        };
         Access::new(Gate::Passwords(users)).unwrap()
     }
 
@@ -323,15 +319,35 @@ mod tests {
 
     #[test]
     fn the_header_counts_only_from_the_proxy() {
-        let proxies = vec![HERE];
-        let access = Access::new(Gate::Header("X-User".to_owned(), proxies)).unwrap();
+        let headers = Headers {
+            user: "X-User".to_owned(),
+            role: Some("X-Role".to_owned()),
+            proxies: vec![HERE],
+        };
+        let access = Access::new(Gate::Header(headers)).unwrap();
         let user = |name: &str, users: &[&str]| match name {
             "X-User" => users.iter().map(|user| (*user).to_owned()).collect(),
             _ => Vec::new(),
         };
         let header = |name: &str| user(name, &["ann"]);
         let visitor = access.visitor(HERE, None, header).unwrap();
-        assert_eq!(visitor.user, "ann");
+        assert_eq!(
+            (visitor.user.as_str(), visitor.rights.role),
+            ("ann", Role::Viewer)
+        );
+        for (roles, role) in [
+            (&["operator"][..], Role::Operator),
+            (&["admin"], Role::Admin),
+            (&["root"], Role::Viewer),
+            (&["admin", "admin"], Role::Viewer),
+        ] {
+            let header = |name: &str| match name {
+                "X-Role" => roles.iter().map(|role| (*role).to_owned()).collect(),
+                name => user(name, &["ann"]),
+            };
+            let visitor = access.visitor(HERE, None, header).unwrap();
+            assert_eq!(visitor.rights.role, role, "{roles:?}");
+        }
         let mapped = "::ffff:127.0.0.1".parse().unwrap();
         assert!(access.visitor(mapped, None, header).is_ok());
         let other = "192.0.2.1".parse().unwrap();

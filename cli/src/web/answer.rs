@@ -4,10 +4,15 @@ use std::sync::Arc;
 
 use maud::Markup;
 
-use super::access::Visitor;
+use super::jobs::Job;
 use super::query::Query;
+use super::rights::Role;
 use super::site::Site;
+use super::visitor::Visitor;
 use crate::failure::Failure;
+use crate::model::family;
+use crate::model::watch::{Board, Entry};
+use crate::server::Server;
 
 /// The request, and who has sent it.
 pub struct Ask {
@@ -26,6 +31,82 @@ pub struct Ask {
 }
 
 impl Ask {
+    /// Returns whether the visitor may do this, by its word in addresses, and something can be
+    /// changed at all.
+    pub fn may(&self, act: &str) -> bool {
+        !self.site.read_only && self.visitor.rights.role >= Role::for_act(act)
+    }
+
+    /// Fails if the visitor may not do what a form asks for.
+    pub fn check_rights(&self) -> Result<(), HttpError> {
+        let act = match self.path.as_str() {
+            "do" | "confirm" => self.query.text("act"),
+            // A program may give the fields in either way.
+            "api/do" if self.query.has("act") => self.query.text("act"),
+            "api/do" => self.form.text("act"),
+            path => path,
+        };
+        if self.site.read_only {
+            let why = "Nothing can be changed here: dq web runs with --read-only.";
+            return Err(HttpError::forbidden(why));
+        }
+        match self.may(act) {
+            true => Ok(()),
+            false => Err(HttpError::forbidden(&format!(
+                "You are {} here, and this is for {}.",
+                self.visitor.rights.role.word(),
+                Role::for_act(act).word()
+            ))),
+        }
+    }
+
+    /// Returns the action whose number is in a field of the address. Visitors who may not see all
+    /// queues see their own actions only.
+    pub fn job(&self, field: &str) -> Result<Arc<Job>, HttpError> {
+        let id = self.query.text(field).parse().unwrap_or(0);
+        let job = self.site.jobs.get(id);
+        let is_seen = |job: &Arc<Job>| !self.is_limited() || job.user == self.visitor.user;
+        let job = job.filter(is_seen);
+        job.ok_or_else(|| HttpError::missing("This action is not remembered any more."))
+    }
+
+    /// Returns whether the visitor can change nothing.
+    pub fn only_reads(&self) -> bool {
+        self.site.read_only || self.visitor.rights.role == Role::Viewer
+    }
+
+    /// Returns whether the visitor may see a queue.
+    pub fn sees(&self, queue: &[u8]) -> bool {
+        self.visitor.rights.scope.sees(queue)
+    }
+
+    /// Returns whether the visitor may see the queues of a family.
+    pub fn sees_family(&self, family: &[u8]) -> bool {
+        self.sees(&family::shown(family))
+    }
+
+    /// Returns whether there are queues that the visitor may not see.
+    pub fn is_limited(&self) -> bool {
+        self.visitor.rights.scope.is_limited()
+    }
+
+    /// Returns the queues that the visitor may see.
+    pub fn entries<'a>(&'a self, board: &'a Board) -> impl Iterator<Item = &'a Entry> {
+        board.entries().filter(|entry| self.sees(&entry.queue.name))
+    }
+
+    /// Returns the names of the queues that are known and that the visitor may see.
+    pub fn queue_names(&self) -> Vec<Vec<u8>> {
+        let live = self.site.live();
+        let names = self.entries(&live.board);
+        names.map(|entry| entry.queue.name.clone()).collect()
+    }
+
+    /// Reads from the server, only what the visitor may see.
+    pub fn read<T>(&self, read: impl Fn(&mut Server) -> Result<T, Failure>) -> Result<T, Failure> {
+        self.site.read(&self.visitor.rights.scope, read)
+    }
+
     /// Returns the address of this page, to come back to.
     pub fn here(&self) -> String {
         let page = match self.path.as_str() {

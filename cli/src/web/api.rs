@@ -1,9 +1,11 @@
-//! The figures and messages as JSON, for programs. It only reads.
+//! The figures and messages as JSON, for programs, and the actions of the forms.
 
 use serde_json::{json, Map, Value as Json};
 
+use super::action::Action;
 use super::address::{filter, queue, target};
 use super::answer::{Answer, Ask, HttpError};
+use super::jobs::Job;
 use super::query::Query;
 use crate::bounds::{self, Bound};
 use crate::failure::Failure;
@@ -24,6 +26,9 @@ use crate::model::watch::Entry;
 use crate::model::workers::Worker;
 use crate::server::{verb, Server};
 
+/// The description of these addresses, as of OpenAPI 3.1.
+const DESCRIPTION: &str = include_str!("assets/openapi.json");
+
 /// Number of messages if the address has no `count`.
 const COUNT: usize = 25;
 
@@ -33,6 +38,18 @@ const LISTED: usize = 100;
 /// Returns the answer to a request behind `api/`.
 pub fn route(ask: &Ask, what: &str) -> Result<Answer, HttpError> {
     let value = match what {
+        "do" | "stop" if !ask.posted => {
+            return Err(HttpError::mistake("this changes something: use POST"))
+        }
+        "do" => act(ask)?,
+        "stop" => {
+            let job = ask.job("id")?;
+            job.stop();
+            progress(&job)
+        }
+        _ if ask.posted => return Err(HttpError::mistake("this only reads: use GET")),
+        "job" => progress(ask.job("id")?.as_ref()),
+        "openapi.json" => return Ok(Answer::Json(DESCRIPTION.to_owned())),
         "queues" => return queues(ask).map(Answer::Json),
         "queue" => one_queue(ask)?,
         "messages" => messages(ask)?,
@@ -40,7 +57,7 @@ pub fn route(ask: &Ask, what: &str) -> Result<Answer, HttpError> {
         "search" => search(ask)?,
         "errors" => dead_by_error(ask)?,
         "workers" => {
-            let workers = ask.site.workers()?;
+            let workers = ask.site.workers(&ask.visitor.rights.scope)?;
             workers.found.iter().map(Worker::json).collect()
         }
         "types" => run_times_by_type(ask)?,
@@ -49,6 +66,26 @@ pub fn route(ask: &Ask, what: &str) -> Result<Answer, HttpError> {
         _ => return Err(HttpError::missing("There is no such page.")),
     };
     Ok(Answer::Json(value.to_string()))
+}
+
+/// Does what a form would do, with the same fields, and without a question. The answer has what came
+/// of it, or how far a long action is.
+fn act(ask: &Ask) -> Result<Json, HttpError> {
+    let action = Action::parse(&ask.query.clone().and(&ask.form))?;
+    Ok(progress(&action.begin(&ask.site, &ask.visitor)))
+}
+
+fn progress(job: &Job) -> Json {
+    let outcome = job.outcome();
+    json!({
+        "id": job.id,
+        "action": job.words,
+        "user": job.user,
+        "changed": job.changed(),
+        "done": outcome.is_some(),
+        "failed": matches!(outcome, Some(Err(_))),
+        "outcome": job.progress(),
+    })
 }
 
 fn figures(entry: &Entry) -> Json {
@@ -102,7 +139,7 @@ fn queues(ask: &Ask) -> Result<String, HttpError> {
     let page = number(&ask.query, &bounds::PAGE, 1)?;
     let sort = Sort::of(ask.query.text("sort")).unwrap_or(Sort::Name);
     let live = ask.site.live();
-    let mut entries: Vec<&Entry> = live.board.entries().collect();
+    let mut entries: Vec<&Entry> = ask.entries(&live.board).collect();
     sort.sort(&mut entries, |entry| &entry.queue);
     let shown = entries.iter().skip((page - 1) * count).take(count);
     let texts: Vec<String> = shown.map(|entry| figures(entry).to_string()).collect();
@@ -123,7 +160,7 @@ fn queues(ask: &Ask) -> Result<String, HttpError> {
 /// Returns all fields that the server has of a queue.
 fn one_queue(ask: &Ask) -> Result<Json, HttpError> {
     let key = queue(&ask.query)?;
-    Ok(ask.site.read(|server| {
+    Ok(ask.read(|server| {
         let info = server.call(&verb("DQ.INFO", &key))?;
         let figures = Queue::of(&key, info.clone())?;
         let list = |server: &mut Server, name: &str| {
@@ -190,8 +227,8 @@ fn open_batches(server: &mut Server, key: &[u8]) -> Result<Json, Failure> {
 fn search(ask: &Ask) -> Result<Json, HttpError> {
     let id = ask.query.get("find");
     let id = id.ok_or_else(|| HttpError::mistake("the address names no id: find=..."))?;
-    let names = ask.site.queue_names();
-    let found = ask.site.read(|server| search::by_id(server, &names, id))?;
+    let names = ask.queue_names();
+    let found = ask.read(|server| search::by_id(server, &names, id))?;
     let one = |(queue, message): &(Vec<u8>, Record)| json!({ "queue": json::name(queue), "message": json::map(message.fields()) });
     let messages: Vec<Json> = found.messages.iter().map(one).collect();
     Ok(json!({ "found": messages, "looked-at": found.asked, "queues": names.len() }))
@@ -200,7 +237,7 @@ fn search(ask: &Ask) -> Result<Json, HttpError> {
 /// Returns how long messages of each type have run, in ms.
 fn run_times_by_type(ask: &Ask) -> Result<Json, HttpError> {
     let key = queue(&ask.query)?;
-    let (types, since) = ask.site.read(|server| run_times::fetch(server, &key))?;
+    let (types, since) = ask.read(|server| run_times::fetch(server, &key))?;
     let one = |one: &RunTimes| {
         json!({
             "type": json::name(&one.kind),
@@ -221,6 +258,9 @@ fn day(ask: &Ask) -> Result<Json, HttpError> {
         Some(_) => Some(queue(&ask.query)?),
         None => None,
     };
+    if !key.as_ref().map_or(!ask.is_limited(), |key| ask.sees(key)) {
+        return Err(HttpError::forbidden("name one of your queues: queue=..."));
+    }
     let (day, source) = ask.site.day(key.as_deref());
     let day = day.unwrap_or_default();
     let step = |(number, step): (u64, &day::Step)| {
@@ -259,9 +299,7 @@ fn messages(ask: &Ask) -> Result<Json, HttpError> {
         count,
         newest_first: !ask.query.text("newest").is_empty(),
     };
-    let (next, found) = ask
-        .site
-        .read(|server| find::messages(server, &place, &filter, &step))?;
+    let (next, found) = ask.read(|server| find::messages(server, &place, &filter, &step))?;
     let found: Vec<Json> = found.iter().map(|m| json::map(m.fields())).collect();
     Ok(json!({ "messages": found, "next": next.as_deref().map(json::name) }))
 }
@@ -271,7 +309,7 @@ fn message(ask: &Ask) -> Result<Json, HttpError> {
     let key = queue(&ask.query)?;
     let id = ask.query.get("id");
     let id = id.ok_or_else(|| HttpError::mistake("the address names no message"))?;
-    let message = ask.site.read(|server| {
+    let message = ask.read(|server| {
         let mut cmd = verb("DQ.GET", &key);
         cmd.arg(id);
         Record::maybe(server.call(&cmd)?)
@@ -283,7 +321,7 @@ fn message(ask: &Ask) -> Result<Json, HttpError> {
 /// Returns the dead messages of a queue or a family, grouped by their errors.
 fn dead_by_error(ask: &Ask) -> Result<Json, HttpError> {
     let target = target(&ask.query)?;
-    let found = ask.site.read(|server| {
+    let found = ask.read(|server| {
         let queues = target.queues(server)?;
         errors::collect(server, &queues)
     })?;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
 
-use super::access::Visitor;
+use super::visitor::Visitor;
 use crate::failure::Failure;
 use crate::time_text::{here, stamp};
 

@@ -21,9 +21,12 @@ mod page;
 mod passwords;
 mod prometheus;
 mod query;
+mod random;
+mod rights;
 mod serve;
 mod site;
 mod tries;
+mod visitor;
 
 use std::io::{BufRead, IsTerminal};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -37,7 +40,7 @@ use crate::model::watch::Watch;
 use crate::output::Output;
 use crate::server::Endpoint;
 use crate::time_text::{parse_interval, Millis};
-use access::{Access, Gate};
+use access::{Access, Gate, Headers};
 use audit::Audit;
 pub use listen::Listen;
 pub use origin::is_ours;
@@ -60,12 +63,16 @@ pub struct Args {
     #[arg(long)]
     read_only: bool,
     /// Ask for name and password. The file has a line for each user, as --hash-password or
-    /// `htpasswd -nB` prints it
+    /// `htpasswd -nB` prints it, and behind it `:ROLE:GLOBS` for those who may not do everything
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Trust this header of a proxy for the name of the user: X-Forwarded-User
     #[arg(long, value_name = "NAME", conflicts_with = "password_file")]
     user_header: Option<String>,
+    /// With --user-header: the header that says viewer, operator or admin; who has none of them is a
+    /// viewer
+    #[arg(long, value_name = "NAME", requires = "user_header")]
+    role_header: Option<String>,
     /// With --user-header: the addresses of the proxies
     #[arg(long, value_name = "ADDRESS", default_values = ["127.0.0.1", "::1"], requires = "user_header")]
     proxy: Vec<IpAddr>,
@@ -102,6 +109,10 @@ pub struct Args {
     /// --password-file, and end
     #[arg(long, value_name = "USER")]
     hash_password: Option<String>,
+    /// Print a token for a program, and behind it the line of this program for --password-file, and
+    /// end
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "hash_password")]
+    new_token: Option<String>,
 }
 
 /// Serves the pages until the program is ended.
@@ -114,6 +125,11 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
         std::io::stdin().lock().read_line(&mut password)?;
         let password = password.trim_end_matches(['\r', '\n']);
         return out.line(&passwords::line(user, password.as_bytes())?);
+    }
+    if let Some(program) = &args.new_token {
+        let (token, line) = passwords::token(program)?;
+        out.line(&token)?;
+        return out.line(&line);
     }
     let access = Access::new(gate(args)?)?;
     let audit = Audit::open(args.audit_log.as_deref())?;
@@ -136,7 +152,11 @@ fn gate(args: &Args) -> Result<Gate, Failure> {
         return Ok(Gate::Passwords(passwords::read(path)?));
     }
     if let Some(header) = &args.user_header {
-        return Ok(Gate::Header(header.clone(), args.proxy.clone()));
+        return Ok(Gate::Header(Headers {
+            user: header.clone(),
+            role: args.role_header.clone(),
+            proxies: args.proxy.clone(),
+        }));
     }
     if !args.listen.address.ip().is_loopback() && !args.no_login {
         return Err(Failure::mistake(

@@ -68,6 +68,12 @@ impl Query {
         self
     }
 
+    /// Adds the fields of another one.
+    pub fn and(mut self, other: &Query) -> Query {
+        self.0.extend(other.0.iter().cloned());
+        self
+    }
+
     /// Returns the address of a page with these fields.
     pub fn link(&self, page: &str) -> String {
         let fields: Vec<_> = self

@@ -13,8 +13,9 @@ use axum::Router;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::access::{Access, Gate, Refusal, Visitor};
+use super::access::{Access, Gate, Refusal};
 use super::answer::{Answer, Ask, HttpError};
+use super::api;
 use super::connections::PATIENCE;
 use super::incoming::Incoming;
 use super::origin;
@@ -22,6 +23,7 @@ use super::packing;
 use super::page;
 use super::query::{link, Query};
 use super::site::Site;
+use super::visitor::Visitor;
 
 /// Maximum number of requests that are answered at once. Others wait.
 const AT_ONCE: usize = 8;
@@ -157,7 +159,7 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
     }
     // The headers of the browser tell which page has sent a form.
     if request.posted && !origin::is_ours(|name| request.header(name)) {
-        return refuse(Refusal::OtherOrigin);
+        return refuse(Refusal::OtherOrigin, &request.path);
     }
     if request.path == "login" {
         return login(site, &request);
@@ -170,11 +172,11 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
         });
     let visitor = match found {
         Ok(visitor) => visitor,
-        Err(Refusal::SignIn) if !request.posted => {
+        Err(Refusal::SignIn) if !request.posted && !request.path.starts_with("api/") => {
             let next = request.query.link(&request.path);
             return to(&link("login", "next", known_page(&next).as_bytes()), None);
         }
-        Err(refusal) => return refuse(refusal),
+        Err(refusal) => return refuse(refusal, &request.path),
     };
     let ask = Ask {
         site: Arc::clone(site),
@@ -190,7 +192,7 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
     };
     if request.posted {
         let token = ask.form.get("csrf").unwrap_or_default();
-        if !ask.visitor.accepts(token) {
+        if !ask.visitor.is_program() && !ask.visitor.accepts(token) {
             let why = "This form is not from a page of yours. Go back, reload the page, try again.";
             return finish(&ask, Err(HttpError::forbidden(why)), &wire);
         }
@@ -199,12 +201,24 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
             site.audit.write(&ask.visitor, "sign out", "", "done");
             return to("login", Some(request.cookie("")));
         }
-        if site.read_only {
-            let why = "Nothing can be changed here: dq web runs with --read-only.";
-            return finish(&ask, Err(HttpError::forbidden(why)), &wire);
-        }
     }
-    let answer = page::route(&ask, &request.path, request.posted);
+    // What a program may do is behind api/: a token opens no page, and needs no form of one.
+    if ask.visitor.is_program() && !ask.path.starts_with("api/") {
+        return finish(
+            &ask,
+            Err(HttpError::missing("A token is for addresses behind api/.")),
+            &wire,
+        );
+    }
+    let allowed = if ask.posted {
+        ask.check_rights()
+    } else {
+        Ok(())
+    };
+    let answer = allowed.and_then(|()| match request.path.strip_prefix("api/") {
+        Some(what) => api::route(&ask, what),
+        None => page::route(&ask, &request.path, request.posted),
+    });
     finish(&ask, answer, &wire)
 }
 
@@ -237,8 +251,7 @@ fn finish(ask: &Ask, answer: Result<Answer, HttpError>, wire: &Wire) -> Response
             let status = StatusCode::from_u16(error.status);
             let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             if ask.path.starts_with("api/") {
-                let why = serde_json::json!({ "error": error.words }).to_string();
-                return packing::answer(status, "application/json", why, false);
+                return self::error(status, &error.words);
             }
             html(status, page::error(ask, &error).into_string())
         }
@@ -281,9 +294,10 @@ fn to(address: &str, cookie: Option<String>) -> Response {
     response
 }
 
-fn refuse(refusal: Refusal) -> Response {
+fn refuse(refusal: Refusal, path: &str) -> Response {
     let words = match refusal {
         Refusal::SignIn => "Sign in first.",
+        Refusal::NoToken => "No program has this token.",
         Refusal::NoProxy => {
             "This page is only for those whom the proxy knows: the request did not come through \
              it, or without the name of a user."
@@ -302,9 +316,19 @@ fn refuse(refusal: Refusal) -> Response {
     };
     let status = match refusal {
         Refusal::TwoUsers => StatusCode::BAD_REQUEST,
+        Refusal::NoToken => StatusCode::UNAUTHORIZED,
         _ => StatusCode::FORBIDDEN,
     };
-    html(status, page::refusal(words).into_string())
+    match path.starts_with("api/") {
+        true => error(status, words),
+        false => html(status, page::refusal(words).into_string()),
+    }
+}
+
+/// Returns an error for a program.
+fn error(status: StatusCode, words: &str) -> Response {
+    let why = serde_json::json!({ "error": words }).to_string();
+    packing::answer(status, "application/json", why, false)
 }
 
 /// Returns the address of one of these pages, written anew, so that nobody's link leads elsewhere from
@@ -335,7 +359,7 @@ fn login(site: &Site, request: &Incoming) -> Response {
     let visitor = Visitor {
         user: if plausible { user } else { "" }.to_owned(),
         address: request.address.ip().to_string(),
-        csrf: String::new(),
+        ..Visitor::default()
     };
     let (status, words) = match site.access.sign_in(user, password) {
         Ok(Some(session)) => {

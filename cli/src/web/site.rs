@@ -21,7 +21,7 @@ use crate::model::search::{self, Place};
 use crate::model::trouble;
 use crate::model::watch::{Board, Watch};
 use crate::model::workers::Workers;
-use crate::server::{Endpoint, Server};
+use crate::server::{Endpoint, Scope, Server};
 use crate::time_text::here;
 
 /// Maximum number of connections that are kept for the next request.
@@ -168,13 +168,6 @@ impl Site {
         lock(&self.live)
     }
 
-    /// Returns the names of all queues that are known.
-    pub fn queue_names(&self) -> Vec<Vec<u8>> {
-        let live = self.live();
-        let names = live.board.entries().map(|entry| entry.queue.name.clone());
-        names.collect()
-    }
-
     /// Returns the places of messages of a state, or of any, in the queues of a target. Of a
     /// pattern they are those of the last figures.
     pub fn places(
@@ -196,7 +189,7 @@ impl Site {
         // The names that a pattern gives are sorted.
         let is_named = |queue: &&Queue| match &named {
             Some(names) => names.binary_search(&queue.name).is_ok(),
-            None => true,
+            None => server.sees(&queue.name),
         };
         let places = queues
             .filter(is_named)
@@ -204,22 +197,24 @@ impl Site {
         Ok(places.collect())
     }
 
-    /// Returns the consumers of all queues, with their rates since they were asked for the last
-    /// time. They are asked once in a while, however many people look.
-    pub fn workers(&self) -> Result<Arc<Workers>, Failure> {
+    /// Returns the consumers of the queues of a scope. Those of all queues have their rates since
+    /// they were asked for the last time, and are asked once in a while, however many people look.
+    pub fn workers(&self, scope: &Scope) -> Result<Arc<Workers>, Failure> {
         let before = lock(&self.workers).clone();
         let before = match before {
-            Some(known) if known.age() < WORKERS => return Ok(known),
+            Some(known) if known.age() < WORKERS && !scope.is_limited() => return Ok(known),
             before => before,
         };
         let queues: Vec<Queue> = {
             let live = self.live();
-            live.board
-                .entries()
-                .map(|entry| entry.queue.clone())
-                .collect()
+            let queues = live.board.entries().map(|entry| &entry.queue);
+            let seen = queues.filter(|queue| scope.sees(&queue.name));
+            seen.cloned().collect()
         };
-        let mut found = self.read(|server| Workers::fetch(server, queues.iter()))?;
+        let mut found = self.read(scope, |server| Workers::fetch(server, queues.iter()))?;
+        if scope.is_limited() {
+            return Ok(Arc::new(found));
+        }
         if let Some(before) = before {
             found.since(&before);
         }
@@ -243,11 +238,16 @@ impl Site {
         live.seen.drain(..surplus);
     }
 
-    /// Reads from the server. If an idle connection turns out to be broken, a new one is
+    /// Reads from the server, of the queues of a scope. If an idle connection turns out to be broken, a new one is
     /// made, and `read` runs again.
-    pub fn read<T>(&self, read: impl Fn(&mut Server) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub fn read<T>(
+        &self,
+        scope: &Scope,
+        read: impl Fn(&mut Server) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let idle = lock(&self.idle).pop();
         if let Some(mut server) = idle {
+            server.limit_to(scope.clone());
             match read(&mut server) {
                 Err(Failure::Lost(_)) => lock(&self.idle).clear(),
                 result => {
@@ -257,6 +257,7 @@ impl Site {
             }
         }
         let mut server = self.endpoint.connect()?;
+        server.limit_to(scope.clone());
         let result = read(&mut server);
         if !matches!(result, Err(Failure::Lost(_))) {
             self.keep(server);
@@ -264,13 +265,15 @@ impl Site {
         result
     }
 
-    /// Changes something, over a new connection: after a failure of a used connection it
+    /// Changes something in the queues of a scope, over a new connection: after a failure of a used connection it
     /// would be unknown whether the change was made.
     pub fn change<T>(
         &self,
+        scope: &Scope,
         change: impl FnOnce(&mut Server) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let mut server = self.endpoint.connect()?;
+        server.limit_to(scope.clone());
         let result = change(&mut server);
         if !matches!(result, Err(Failure::Lost(_))) {
             self.keep(server);

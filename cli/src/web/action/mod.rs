@@ -22,12 +22,12 @@ use crate::model::record::integer;
 use crate::server::{verb, Server};
 use crate::text::{plural, printable};
 use crate::time_text::{parse_span, span};
-use crate::web::access::Visitor;
 use crate::web::address::{filter, of_target, queue, target};
 use crate::web::answer::HttpError;
 use crate::web::jobs::Job;
 use crate::web::query::{link, Query};
 use crate::web::site::Site;
+use crate::web::visitor::Visitor;
 use chosen::{Chosen, OneAct};
 pub use form::{Change as SettingChange, Form, Kind as FormKind};
 
@@ -244,7 +244,8 @@ impl Action {
         let job = site.jobs.begin(words, &visitor.user, self.back());
         let (site, visitor, begun) = (Arc::clone(site), visitor.clone(), Arc::clone(&job));
         let run = move || {
-            let outcome = site.change(|server| self.execute(server, &begun));
+            let scope = &visitor.rights.scope;
+            let outcome = site.change(scope, |server| self.execute(server, &begun));
             let outcome = outcome.map_err(|failure| failure.to_string());
             begun.end(outcome);
             site.audit

@@ -157,7 +157,7 @@ fn outcome(child: &Record) -> String {
 /// Shows the flow of a message: its first parent, and all that is below that.
 pub fn tree(ask: &Ask) -> Result<Answer, HttpError> {
     let own = named(&ask.query)?;
-    let nodes = ask.site.read(|server| model::tree(server, own.clone()))?;
+    let nodes = ask.read(|server| model::tree(server, own.clone()))?;
     let mut states: Vec<(&str, usize)> = Vec::new();
     for node in &nodes {
         match states.iter_mut().find(|(state, _)| *state == node.state) {

@@ -33,7 +33,7 @@ fn fields(ask: &Ask) -> Query {
 /// Asks.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let action = Action::parse(&fields(ask))?;
-    let count = ask.site.read(|server| action.count(server))?;
+    let count = ask.read(|server| action.count(server))?;
     let copy = copy(ask, &action)?;
     let none = count.is_some_and(|count| count.found == 0 && !count.more);
     let none = (none && !action.is_for_none()) || matches!(copy, Some(Err(_)));
@@ -84,7 +84,7 @@ fn copy(ask: &Ask, action: &Action) -> Result<Option<Result<MessageCopy, String>
     let Action::Fire(queue, name) = action else {
         return Ok(None);
     };
-    match ask.site.read(|server| last_message(server, queue, name)) {
+    match ask.read(|server| last_message(server, queue, name)) {
         Ok(copy) => Ok(Some(Ok(copy))),
         Err(Failure::Mistake(why)) => Ok(Some(Err(why))),
         Err(failure) => Err(failure.into()),

@@ -27,7 +27,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         true => Target::Several(with_dead(ask)),
         false => target(&ask.query)?,
     };
-    let (found, now) = ask.site.read(|server| {
+    let (found, now) = ask.read(|server| {
         let queues = target.queues(server)?;
         let now = match queues.first() {
             Some(queue) => Queue::of(queue, server.call(&verb("DQ.INFO", queue))?).map(|q| q.now),
@@ -65,9 +65,8 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
 fn with_dead(ask: &Ask) -> Vec<Vec<u8>> {
     let live = ask.site.live();
     let dead = |queue: &Queue| queue.count("dead");
-    let mut queues: Vec<(u64, Vec<u8>)> = live
-        .board
-        .entries()
+    let mut queues: Vec<(u64, Vec<u8>)> = ask
+        .entries(&live.board)
         .filter(|entry| dead(&entry.queue) > 0)
         .map(|entry| (dead(&entry.queue), entry.queue.name.clone()))
         .collect();

@@ -74,7 +74,7 @@ pub fn page(ask: &Ask, kind: FormKind) -> Result<Answer, HttpError> {
     let form = Form::of(kind, &ask.query, &ask.form)?;
     let mut refused = None;
     if ask.posted && kind == FormKind::Settings && !ask.form.has("sure") {
-        match ask.site.read(|server| form.changes(server)) {
+        match ask.read(|server| form.changes(server)) {
             Ok(changes) => return Ok(question(ask, &form, &changes)),
             Err(failure) => refused = Some(format!("Not done: {failure}")),
         }
@@ -97,7 +97,7 @@ pub fn page(ask: &Ask, kind: FormKind) -> Result<Answer, HttpError> {
         ),
         FormKind::Edit => {
             let (queue, id) = named(&ask.query)?;
-            let message = ask.site.read(|server| get(server, &queue, &id))?;
+            let message = ask.read(|server| get(server, &queue, &id))?;
             let payload = message.ok_or_else(gone)?;
             let payload = payload.bytes("payload").unwrap_or_default().to_vec();
             let payload = String::from_utf8(payload).map_err(|_| {
@@ -230,7 +230,7 @@ fn send(ask: &Ask, key: &[u8]) -> Result<(String, Vec<Field>), HttpError> {
     let copied = match ask.query.get("id") {
         None => None,
         Some(id) => {
-            let message = ask.site.read(|server| get(server, key, id))?;
+            let message = ask.read(|server| get(server, key, id))?;
             Some(message.ok_or_else(gone)?)
         }
     };
@@ -290,9 +290,7 @@ fn headers(message: &Record) -> String {
 /// Returns the fields of settings. What one is for stands below it, and what differs from the
 /// usual value is marked: an example in a field would look like its value.
 fn settings(ask: &Ask, key: &[u8]) -> Result<(String, Vec<Field>), HttpError> {
-    let info = ask
-        .site
-        .read(|server| Record::of(server.call(&verb("DQ.INFO", key))?))?;
+    let info = ask.read(|server| Record::of(server.call(&verb("DQ.INFO", key))?))?;
     let field = |setting: Setting| {
         let value = setting.value(&info)?;
         let usual = match setting.usual {
@@ -322,7 +320,7 @@ fn settings(ask: &Ask, key: &[u8]) -> Result<(String, Vec<Field>), HttpError> {
 /// Returns the fields of a limit: of the one that the address names, or empty ones.
 fn limit(ask: &Ask, key: &[u8]) -> Result<(String, Vec<Field>), HttpError> {
     let name = ask.query.get("limit").unwrap_or_default();
-    let known = ask.site.read(|server| limit::find(server, key, name))?;
+    let known = ask.read(|server| limit::find(server, key, name))?;
     let known = known.unwrap_or_default();
     let rates: Vec<String> = known
         .rates

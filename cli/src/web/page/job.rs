@@ -1,7 +1,5 @@
 //! The result or the progress of an action that has no page to go back to.
 
-use std::sync::Arc;
-
 use maud::html;
 
 use super::back;
@@ -10,12 +8,6 @@ use crate::text::printable;
 use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::jobs::Job;
 use crate::web::query::{link, Query};
-
-fn find(ask: &Ask) -> Result<Arc<Job>, HttpError> {
-    let id = ask.query.text("id").parse().unwrap_or(0);
-    let job = ask.site.jobs.get(id);
-    job.ok_or_else(|| HttpError::missing("This action is not remembered any more."))
-}
 
 /// Returns the address of the page that an action leads back to, which shows its result. A visitor who came from none gets a page of its own.
 pub fn back_from(ask: &Ask, job: &Job) -> String {
@@ -36,7 +28,7 @@ pub fn with_outcome(address: &str, job: &Job) -> String {
 
 /// Shows the page of an action.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
-    let job = find(ask)?;
+    let job = ask.job("id")?;
     let content = html! {
         h1 { (job.words) }
         (progress(ask, &job))
@@ -48,7 +40,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
 
 /// Asks an action to end.
 pub fn stop(ask: &Ask) -> Result<Answer, HttpError> {
-    let job = find(ask)?;
+    let job = ask.job("id")?;
     job.stop();
     Ok(Answer::To(link("job", "id", job.id.to_string().as_bytes())))
 }

@@ -36,9 +36,9 @@ pub fn layout(ask: &Ask, title: &str, trail: &Trail, content: Markup) -> Answer 
                     input type="search" name="id" placeholder="id of a message" aria-label="id of a message" size="14" data-key="/";
                 }
                 span.place #place data-live { (place) }
-                @if ask.site.read_only { span.badge { "read-only" } }
+                @if ask.only_reads() { span.badge { "read-only" } }
                 @if !ask.visitor.user.is_empty() {
-                    span.user { (printable(ask.visitor.user.as_bytes())) }
+                    span.user title=(ask.visitor.rights.role.word()) { (printable(ask.visitor.user.as_bytes())) }
                     @if ask.site.access.has_sessions() {
                         form method="post" action="logout" {
                             (token(ask))
@@ -48,7 +48,7 @@ pub fn layout(ask: &Ask, title: &str, trail: &Trail, content: Markup) -> Answer 
                 }
                 button.quiet #keys data-key="?" type="button" hidden { "keys" }
             }
-            @if !ask.site.read_only {
+            @if !ask.only_reads() {
                 // Buttons on the page send this form to addresses of their own.
                 form #act method="post" { (token(ask)) }
             }
@@ -78,10 +78,8 @@ pub fn layout(ask: &Ask, title: &str, trail: &Trail, content: Markup) -> Answer 
 
 /// Shows the result or the progress of the action that has led to this page.
 fn outcome(ask: &Ask) -> Markup {
-    let id = ask.query.text("done").parse().ok();
-    let job = id.and_then(|id| ask.site.jobs.get(id));
     html! {
-        @if let Some(job) = job {
+        @if let Ok(job) = ask.job("done") {
             (progress(ask, &job))
         }
     }
@@ -98,7 +96,7 @@ pub fn progress(ask: &Ask, job: &Job) -> Markup {
         div #job data-live {
             p class=(kind) role="status" {
                 (job.progress())
-                @if outcome.is_none() && !ask.site.read_only {
+                @if outcome.is_none() && !ask.only_reads() {
                     " " button form="act" formaction=(link("stop", "id", job.id.to_string().as_bytes())) { "Stop" }
                 }
             }

@@ -52,7 +52,7 @@ pub fn gone() -> HttpError {
 /// Gives the payload as a file.
 pub fn payload(ask: &Ask) -> Result<Answer, HttpError> {
     let (queue, id) = named(&ask.query)?;
-    let message = ask.site.read(|server| get(server, &queue, &id))?;
+    let message = ask.read(|server| get(server, &queue, &id))?;
     let message = message.ok_or_else(gone)?;
     Ok(Answer::Bytes(
         message.bytes("payload").unwrap_or_default().to_vec(),
@@ -62,7 +62,7 @@ pub fn payload(ask: &Ask) -> Result<Answer, HttpError> {
 /// Shows a message.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let (queue, id) = named(&ask.query)?;
-    let (message, why, now, kept, of_it) = ask.site.read(|server| {
+    let (message, why, now, kept, of_it) = ask.read(|server| {
         let message = get(server, &queue, &id)?;
         let of_it = children::fetch(
             server,

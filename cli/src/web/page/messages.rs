@@ -60,9 +60,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let is_find = matches!(target, Target::Matching(_));
     let is_asked = !is_find || filter.state != ANY || !filter.is_whole_state();
     let found = match is_asked {
-        true => ask
-            .site
-            .read(|server| look(ask, server, &target, &filter, &query))?,
+        true => ask.read(|server| look(ask, server, &target, &filter, &query))?,
         false => Found::default(),
     };
     if let ([(queue, message)], Some(_), true) =
@@ -164,7 +162,7 @@ fn marked(ask: &Ask, found: &Found, state: &str, list: Markup) -> Markup {
         query.with("back", ask.here().as_bytes()).link("confirm")
     };
     html! {
-        @if ask.site.read_only || found.messages.is_empty() { (list) }
+        @if ask.only_reads() || found.messages.is_empty() { (list) }
         @else {
             form method="post" action="confirm" {
                 (token(ask))
@@ -192,7 +190,7 @@ fn look(
     let begun = Instant::now();
     let mut found = Found::default();
     if let (Some(id), Target::Matching(_)) = (search::whole_id(filter), target) {
-        let names = ask.site.queue_names();
+        let names = ask.queue_names();
         let of_id = search::by_id(server, &names, id)?;
         found.messages = of_id.messages;
         found.progress = (of_id.asked, names.len());
@@ -254,7 +252,7 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
             .link("message")
     };
     let (runs, any) = (state == "running", state == ANY);
-    let marks = !ask.site.read_only;
+    let marks = !ask.only_reads();
     let has = |field: &str| {
         found
             .messages

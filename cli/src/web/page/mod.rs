@@ -25,7 +25,6 @@ mod workers;
 
 use super::action::FormKind;
 use super::answer::{Answer, Ask, HttpError};
-use super::api;
 pub use layout::{error, login, refusal};
 
 /// The way in which a page is asked for.
@@ -109,9 +108,6 @@ fn back(ask: &Ask) -> Option<String> {
 
 /// Returns the answer to a request.
 pub fn route(ask: &Ask, path: &str, posted: bool) -> Result<Answer, HttpError> {
-    if let (Some(what), false) = (path.strip_prefix("api/"), posted) {
-        return api::route(ask, what);
-    }
     let is_so = |way: Way| match posted {
         true => matches!(way, Way::Asked | Way::Sent),
         false => way != Way::Sent,

@@ -29,21 +29,23 @@ const LATE: Millis = 60_000;
 
 /// Shows all queues.
 pub fn all(ask: &Ask) -> Result<Answer, HttpError> {
-    let sums = totals(&ask.site.live().board);
+    let sums = totals(ask, &ask.site.live().board);
     let content = html! {
         h1 { "Queues" }
         section #totals data-live { (sums) }
         (list(ask, None, "./"))
-        (day::charts(ask, None))
+        @if !ask.is_limited() { (day::charts(ask, None)) }
     };
     Ok(layout(ask, "queues", &Trail::new(), content))
 }
 
-/// Returns the sums over all queues.
-fn totals(board: &Board) -> Markup {
+/// Returns the sums over all queues that the visitor may see.
+fn totals(ask: &Ask, board: &Board) -> Markup {
     let mut sum = Queue::default();
     let mut rates: Option<Rates> = None;
-    for entry in board.entries() {
+    let mut queues = 0;
+    for entry in ask.entries(board) {
+        queues += 1;
         sum.add(&entry.queue);
         if let Some(more) = entry.rates() {
             rates = Some(rates.unwrap_or_default().plus(&more));
@@ -67,7 +69,7 @@ fn totals(board: &Board) -> Markup {
     let running = sum.count("running");
     html! {
         div.tiles {
-            (tile("queues", &board.len().to_string(), None, ""))
+            (tile("queues", &compact(queues), None, ""))
             (tile("ready", &compact(sum.count("ready")), of("ready", sum.count("ready")).as_deref(), ""))
             (tile("later", &compact(later), of(after, later).as_deref(), ""))
             (tile("held", &compact(held), of("held", held).as_deref(), ""))
@@ -98,6 +100,9 @@ pub fn family(ask: &Ask) -> Result<Answer, HttpError> {
     let name = ask.query.get("family").unwrap_or_default();
     let shown = printable(&family::shown(name));
     let target = of_target(&Target::Family(name.to_vec()));
+    if !ask.sees_family(name) {
+        return Err(HttpError::missing("There is no such family."));
+    }
     let (sums, dead) = {
         let live = ask.site.live();
         let entry = live.board.family(name);
@@ -185,6 +190,10 @@ fn list(ask: &Ask, inside: Option<&[u8]>, here: &str) -> Markup {
     let live = ask.site.live();
     let board = &live.board;
     let mut lines = rows(board, inside, sort);
+    lines.retain(|row| match row.family {
+        Some(family) => ask.sees_family(family),
+        None => ask.sees(row.name()),
+    });
     let families = lines.iter().filter(|row| row.family.is_some()).count();
     let all = lines.len();
     if !sought.is_empty() {

@@ -126,11 +126,11 @@ pub fn time(at: Option<Millis>, now: Millis) -> Markup {
 }
 
 /// Returns a link to the page that asks for confirmation of an action. There is none if
-/// nothing can be changed.
+/// the visitor may not do it.
 pub fn action(ask: &Ask, words: &str, key: &str, query: &Query) -> Markup {
     let query = query.clone().with("back", ask.here().as_bytes());
     html! {
-        @if !ask.site.read_only {
+        @if ask.may(query.text("act")) {
             a.button href=(query.link("confirm")) data-key=[(!key.is_empty()).then_some(key)] { (words) }
         }
     }
@@ -141,17 +141,17 @@ pub fn action(ask: &Ask, words: &str, key: &str, query: &Query) -> Markup {
 pub fn direct(ask: &Ask, words: &str, key: &str, query: &Query) -> Markup {
     let query = query.clone().with("back", ask.here().as_bytes());
     html! {
-        @if !ask.site.read_only {
+        @if ask.may(query.text("act")) {
             button form="act" formaction=(query.link("do")) data-key=[(!key.is_empty()).then_some(key)] { (words) }
         }
     }
 }
 
-/// Returns a link to the page with a form. There is none if nothing can be changed.
+/// Returns a link to the page with a form. There is none if the visitor may not do it.
 pub fn to_form(ask: &Ask, words: &str, key: &str, page: &str, query: &Query) -> Markup {
     let query = query.clone().with("back", ask.here().as_bytes());
     html! {
-        @if !ask.site.read_only {
+        @if ask.may(page) {
             a.button href=(query.link(page)) data-key=[(!key.is_empty()).then_some(key)] { (words) }
         }
     }

@@ -121,7 +121,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         .into_iter()
         .find(|wanted| wanted.word() == ask.query.text("groups"))
         .unwrap_or_default();
-    let page = ask.site.read(|server| look(server, &key, wanted))?;
+    let page = ask.read(|server| look(server, &key, wanted))?;
     ask.site.look_at([key.clone()]);
     let figures = Queue::of(&key, Value::Map(page.info.fields().to_vec()))?;
     let target = of_target(&Target::Queue(key.clone()));
@@ -182,7 +182,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         (schedules(ask, &key, &page.schedules, now))
         (consumers(&page.consumers))
         (day::charts(ask, Some(&key)))
-        (settings(&page.info, &forms::address(FormKind::Settings, &key), ask.site.read_only))
+        (settings(&page.info, ask.may("settings").then(|| forms::address(FormKind::Settings, &key)).as_deref()))
     };
     Ok(layout(ask, &printable(&key), &trail(&key), content))
 }
@@ -205,7 +205,8 @@ fn ms(at: Option<Millis>) -> String {
     at.map_or("-".to_owned(), span)
 }
 
-fn settings(info: &Record, form: &str, read_only: bool) -> Markup {
+/// Shows the settings and counters of a queue, with a link to the form that changes them.
+fn settings(info: &Record, form: Option<&str>) -> Markup {
     let known: Vec<(Setting, String)> = settings::all()
         .filter_map(|setting| Some((setting, setting.value(info)?)))
         .collect();
@@ -219,7 +220,7 @@ fn settings(info: &Record, form: &str, read_only: bool) -> Markup {
     html! {
         div.columns {
             section #settings data-live {
-                h2 { "Settings " @if !read_only { a.note href=(form) { "change" } } }
+                h2 { "Settings " @if let Some(form) = form { a.note href=(form) { "change" } } }
                 dl {
                     @for (setting, value) in &known {
                         dt title=(setting.help) { (setting.name) }

@@ -21,11 +21,10 @@ const SHOWN: usize = 200;
 
 /// Shows the page: the schedule that sends next comes first.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
-    let names = ask.site.queue_names();
+    let names = ask.queue_names();
     let sought = ask.query.text("q").to_lowercase();
-    let replies = ask
-        .site
-        .read(|server| keys::each(server, &names, PATIENCE, |name| verb("DQ.SCHEDULES", name)))?;
+    let replies =
+        ask.read(|server| keys::each(server, &names, PATIENCE, |name| verb("DQ.SCHEDULES", name)))?;
     let asked = replies.len();
     let mut found: Vec<(Vec<u8>, Record)> = Vec::new();
     for (queue, reply) in names.iter().zip(replies) {

@@ -68,7 +68,7 @@ pub fn limits(ask: &Ask, limits: &(Vec<Limit>, bool), target: &Query, now: Milli
                         @for one in found {
                             tr {
                                 td.first {
-                                    @if one.rule.as_ref() == Some(&one.name) && !ask.site.read_only {
+                                    @if one.rule.as_ref() == Some(&one.name) && ask.may("limit") {
                                         a href=(target.clone().with("limit", &one.name).link("limit")) { (name(&one.name)) }
                                     } @else { (name(&one.name)) }
                                 }

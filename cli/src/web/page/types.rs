@@ -17,7 +17,7 @@ use crate::web::query::Query;
 /// Shows the page.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     let key = queue(&ask.query)?;
-    let ((types, oldest), retain, now) = ask.site.read(|server| {
+    let ((types, oldest), retain, now) = ask.read(|server| {
         let info = server.call(&verb("DQ.INFO", &key))?;
         let retain = Record::of(info.clone())?.count("retain");
         let now = Queue::of(&key, info)?.now;

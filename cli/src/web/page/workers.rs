@@ -21,7 +21,7 @@ const QUEUES: usize = 5;
 
 /// Shows the page.
 pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
-    let workers = ask.site.workers()?;
+    let workers = ask.site.workers(&ask.visitor.rights.scope)?;
     let sought = ask.query.text("q").to_lowercase();
     let is_sought = |one: &&Worker| one.name.to_lowercase().contains(&sought);
     let found: Vec<&Worker> = workers.found.iter().filter(is_sought).collect();
