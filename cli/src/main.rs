@@ -4,7 +4,8 @@
 //! Each layer uses only those before it: `bounds` (of numbers), `text` and `table` (what is printed),
 //! `server` (the connection), `model` (replies of the server as values), `command`
 //! (one file for each command that prints and ends), `top` (the live view), `web` (the
-//! same and more as web pages), `sqs` (queues for clients of Amazon SQS), `takeover` (queues of other systems).
+//! same and more as web pages), `sqs` (queues for clients of Amazon SQS), `takeover` (queues of other systems),
+//! `torture` (a proof on the disk of the user).
 
 mod args;
 mod bounds;
@@ -22,6 +23,7 @@ mod takeover;
 mod text;
 mod time_text;
 mod top;
+mod torture;
 mod web;
 
 use std::io;
@@ -94,6 +96,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Export(args) => takeover::export(&cli.endpoint, args, out),
         Verb::Web(args) => web::run(&cli.endpoint, args, out),
         Verb::Sqs(args) => sqs::run(&cli.endpoint, args, out),
+        Verb::Torture(args) => torture::run(args, out),
         Verb::Completion(args) => completion::run(Cli::command(), args, out),
         Verb::Man(args) => completion::man(Cli::command(), args),
     }

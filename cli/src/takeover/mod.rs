@@ -20,6 +20,8 @@ mod run;
 mod stop;
 mod undo;
 
+pub use stop::Stop;
+
 use args::{ExportArgs, From, ImportArgs};
 
 use crate::failure::Failure;

@@ -40,6 +40,9 @@ pub struct Args {
     /// The process without which that server must end.
     #[arg(long, hide = true, value_name = "PID", requires = "become_engine")]
     pub with: Option<u32>,
+    /// Whether that process traces the server.
+    #[arg(long, hide = true, requires = "become_engine")]
+    pub traced: bool,
 }
 
 /// Accepts a size as the server does: 100mb, 2gb, 1073741824.

@@ -11,6 +11,7 @@ use std::thread;
 
 use rustix::process::{kill_process, Pid, Signal};
 
+use super::args::Args;
 use super::event::{Ended, Event};
 use super::programs::Programs;
 use super::settings::Settings;
@@ -25,10 +26,6 @@ pub struct Engine {
 
 impl Engine {
     /// Starts the server with its settings. Its log and its end come as events.
-    ///
-    /// First the new process is this program again, which binds its life to ours and then
-    /// becomes the server: only the process itself can do that without unsafe code. It is
-    /// no part of the terminal's foreground, so that Ctrl-C asks us and not the server.
     pub fn start(
         programs: &Programs,
         settings: &Settings,
@@ -36,22 +33,11 @@ impl Engine {
         sender: Sender<Event>,
     ) -> Result<Engine, Failure> {
         let (log, output) = io::pipe()?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args([
-            "server",
-            "--with",
-            &std::process::id().to_string(),
-            "--become-engine",
-        ]);
-        command.arg(&programs.engine);
-        if ephemeral {
-            command.arg("--ephemeral");
-        }
+        let mut command = become_engine_command(programs, ephemeral, false)?;
         command
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
-            .stderr(output)
-            .process_group(0);
+            .stderr(output);
         let mut child = command.spawn()?;
         // The command holds ends of the pipe, which would keep the log open.
         drop(command);
@@ -103,14 +89,37 @@ impl Drop for Engine {
     }
 }
 
+/// Returns the command that starts a server, which reads its settings from its standard input.
+///
+/// First the new process is this program again, which binds its life to the thread that has started it and then
+/// becomes the server: only the process itself can do that without unsafe code. It is no part of the terminal's
+/// foreground, so that Ctrl-C asks us and not the server. If it is `traced`, that thread must trace it.
+pub fn become_engine_command(
+    programs: &Programs,
+    ephemeral: bool,
+    traced: bool,
+) -> Result<Command, Failure> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["server", "--with", &std::process::id().to_string()]);
+    command.arg("--become-engine").arg(&programs.engine);
+    if ephemeral {
+        command.arg("--ephemeral");
+    }
+    if traced {
+        command.arg("--traced");
+    }
+    command.process_group(0);
+    Ok(command)
+}
+
 /// Becomes the server. Returns only if that fails.
 ///
 /// The kernel ends the server when the process that has started this one ends, in
 /// whatever way: a server that keeps data may still write it.
-pub fn become_engine(program: &Path, with: Option<u32>, ephemeral: bool) -> Failure {
+pub fn become_engine(program: &Path, args: &Args) -> Failure {
     #[cfg(target_os = "linux")]
     {
-        let signal = if ephemeral {
+        let signal = if args.ephemeral {
             Signal::KILL
         } else {
             Signal::TERM
@@ -118,12 +127,17 @@ pub fn become_engine(program: &Path, with: Option<u32>, ephemeral: bool) -> Fail
         let bound = rustix::process::set_parent_process_death_signal(Some(signal));
         let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get() as u32);
         // The parent process may have ended before this.
-        if bound.is_err() || parent != with {
+        if bound.is_err() || parent != args.with {
             return Failure::mistake("the process that wanted the server has ended");
+        }
+        if args.traced {
+            if let Err(error) = nix::sys::ptrace::traceme() {
+                return Failure::mistake(format!("this system lets nobody trace: {error}"));
+            }
         }
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = (with, ephemeral);
+    let _ = args;
     let error = Command::new(program).arg("-").exec();
     Failure::mistake(format!("{} cannot be started: {error}", program.display()))
 }

@@ -29,10 +29,12 @@ use crate::sqs;
 pub use args::Args;
 use args::PORT;
 use directory::Directory;
+pub use engine::become_engine_command;
 use engine::Engine;
 use event::Event;
 use log::Log;
-use programs::Programs;
+pub use programs::Programs;
+pub use settings::quoted;
 use settings::Settings;
 
 /// A second signal within this time is the first one, which some tools send twice.
@@ -41,7 +43,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// Runs a server until it ends or a signal asks for its end.
 pub fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
     if let Some(program) = &args.become_engine {
-        return Err(engine::become_engine(program, args.with, args.ephemeral));
+        return Err(engine::become_engine(program, args));
     }
     let programs = Programs::find()?;
     let settings = Settings::of(args, &programs)?;

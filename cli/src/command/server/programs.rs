@@ -32,6 +32,11 @@ pub struct Programs {
 impl Programs {
     /// Finds both: by the environment first, then beside this program, then on PATH.
     pub fn find() -> Result<Programs, Failure> {
+        Programs::named(None, None)
+    }
+
+    /// Finds the ones that are not named.
+    pub fn named(engine: Option<&Path>, module: Option<&Path>) -> Result<Programs, Failure> {
         let own = env::current_exe()
             .ok()
             // A program on PATH may be a link into the directory of a bundle.
@@ -40,6 +45,7 @@ impl Programs {
         let path = env::var_os("PATH").unwrap_or_default();
         let path = env::split_paths(&path).collect::<Vec<_>>();
         let engine = search(
+            engine,
             "DQ_ENGINE",
             &ENGINES,
             own.as_deref(),
@@ -49,6 +55,7 @@ impl Programs {
         )?;
         let installed = [PathBuf::from("/usr/lib/redis/modules")];
         let module = search(
+            module,
             "DQ_MODULE",
             &[MODULE],
             own.as_deref(),
@@ -62,6 +69,7 @@ impl Programs {
 
 /// Finds a file, or fails with all places that were searched.
 fn search(
+    told: Option<&Path>,
     variable: &str,
     names: &[&str],
     own: Option<&Path>,
@@ -69,12 +77,17 @@ fn search(
     what: &str,
     advice: &str,
 ) -> Result<PathBuf, Failure> {
-    if let Some(named) = env::var_os(variable).filter(|value| !value.is_empty()) {
-        let named = std::path::absolute(&named).unwrap_or_else(|_| named.into());
+    let set = env::var_os(variable).filter(|value| !value.is_empty());
+    let (source, named) = match told {
+        Some(told) => ("the command line", Some(told.to_owned())),
+        None => (variable, set.map(PathBuf::from)),
+    };
+    if let Some(named) = named {
+        let named = std::path::absolute(&named).unwrap_or(named);
         return match named.is_file() {
             true => Ok(named),
             false => Err(Failure::mistake(format!(
-                "{variable} names {}, which is no file",
+                "{source} names {}, which is no file",
                 named.display()
             ))),
         };

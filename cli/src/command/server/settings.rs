@@ -131,7 +131,7 @@ fn line(text: &mut String, name: &str, value: &str) {
 }
 
 /// Writes bytes as the server reads them between quotes.
-fn quoted(bytes: &[u8]) -> String {
+pub fn quoted(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for &byte in bytes {
         match byte {
