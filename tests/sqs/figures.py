@@ -12,7 +12,9 @@ import asyncio
 import json
 import multiprocessing
 import os
+import re
 import resource
+import select
 import socket
 import subprocess
 import time
@@ -24,6 +26,8 @@ from tests.harness.sqs import Gateway
 from tests.sqs.suites.__main__ import Moto
 
 BODY = "x" * 100
+HANDLE = re.compile(rb'"ReceiptHandle": ?"([^"]*)"')
+LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
 class Connection:
@@ -40,12 +44,7 @@ class Connection:
         self.writer.close()
 
     async def call(self, action, **params):
-        body = json.dumps(params).encode()
-        head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-amz-json-1.0\r\n"
-        # moto's server sends a request to the service that its signature names.
-        head += "Authorization: AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=x\r\n"
-        head += f"X-Amz-Target: AmazonSQS.{action}\r\nContent-Length: {len(body)}\r\n\r\n"
-        self.writer.write(head.encode() + body)
+        self.writer.write(request(action, **params))
         head = await self.reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
         answer = json.loads(await self.reader.readexactly(length) or b"{}")
@@ -56,36 +55,81 @@ class Connection:
         return answer
 
 
-async def send(link, queue):
+def request(action, **params) -> bytes:
+    """A request of the JSON protocol."""
+    body = json.dumps(params)
+    # moto's server sends a request to the service that its signature names.
+    return (
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-amz-json-1.0\r\n"
+        "Authorization: AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=x\r\n"
+        f"X-Amz-Target: AmazonSQS.{action}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    ).encode()
+
+
+def send(queue):
+    """Yields requests that send, each with the number of messages that were done before it."""
     entries = [{"Id": str(i), "MessageBody": BODY} for i in range(10)]
-    await link.call("SendMessageBatch", QueueUrl=queue, Entries=entries)
-    return 10
+    batch, count = request("SendMessageBatch", QueueUrl=queue, Entries=entries), 0
+    while True:
+        yield batch, count
+        count = 10
 
 
-async def take(link, queue):
-    answer = await link.call("ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=10)
-    messages = answer.get("Messages", [])
-    entries = [{"Id": str(i), "ReceiptHandle": one["ReceiptHandle"]} for i, one in enumerate(messages)]
-    if entries:
-        await link.call("DeleteMessageBatch", QueueUrl=queue, Entries=entries)
-    return len(entries)
+def take(queue):
+    """The same for messages that are received and deleted. The caller sends each answer back."""
+    receive, count = request("ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=10), 0
+    while True:
+        handles = HANDLE.findall((yield receive, count))
+        entries = [{"Id": str(i), "ReceiptHandle": one.decode()} for i, one in enumerate(handles)]
+        if entries:
+            yield request("DeleteMessageBatch", QueueUrl=queue, Entries=entries), 0
+        count = len(entries)
 
 
-def work(url, queue, what, seconds, links, out):
-    """A process of clients."""
+class Link:
+    """A connection of a client that has one request under way. It is to cost little beside the gateway."""
 
-    async def client(until):
-        count = 0
-        async with Connection(url) as link:
-            while time.monotonic() < until:
-                count += await what(link, queue)
+    def __init__(self, url, requests, poll, links):
+        self.host, self.port = url.split("/")[-1].split(":")
+        self.requests, self.poll, self.links = requests, poll, links
+        self.connect()
+        self.ask(None)
+
+    def connect(self):
+        self.socket = socket.create_connection((self.host, int(self.port)))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.poll.register(self.socket, select.EPOLLIN)
+        self.links[self.socket.fileno()] = self
+
+    def ask(self, answer) -> int:
+        what, count = self.requests.send(answer)
+        self.got = b""
+        self.socket.sendall(what)
         return count
 
-    async def all_of_them():
-        until = time.monotonic() + seconds
-        out.put(sum(await asyncio.gather(*(client(until) for _ in range(links)))))
+    def read(self) -> int:
+        """Reads what has come, and goes on if it is an answer. Returns the messages that are done by it."""
+        self.got += self.socket.recv(1 << 16)
+        head, end, body = self.got.partition(b"\r\n\r\n")
+        found = LENGTH.search(head)
+        if not end or len(body) < int(found[1]):
+            return 0
+        assert b" 200 " in head[:20] and b'"Failed"' not in body, self.got
+        if b"connection: close" in head.lower():
+            self.socket.close()
+            self.connect()
+        return self.ask(body)
 
-    asyncio.run(all_of_them())
+
+def work(url, queue, what, seconds, count, out):
+    """A process of clients."""
+    poll, links, done, until = select.epoll(), {}, 0, time.monotonic() + seconds
+    for _ in range(count):
+        Link(url, what(queue), poll, links)
+    while time.monotonic() < until:
+        for number, _ in poll.poll(1):
+            done += links[number].read()
+    out.put(done)
 
 
 async def one_by_one(url, queue) -> tuple:

@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+from botocore.exceptions import ClientError
+
 from tests.harness.cli import Cli
 
 pytest_plugins = ["tests.harness.sqs_fixtures"]
@@ -30,6 +33,24 @@ def test_a_hash_tag_lets_dead_letters_go(start, cluster):
     sqs.receive_message(QueueUrl=url, VisibilityTimeout=0)
     (message,) = sqs.receive_message(QueueUrl=dead, WaitTimeSeconds=5)["Messages"]
     assert message["Body"] == "x"
+
+
+def test_no_queue_has_its_dead_letters_in_another_slot(start, cluster):
+    sqs = start(url=f"redis://127.0.0.1:{cluster.nodes[0].port}").client()
+    arns = {}
+    for name in ["dead", "jobs"]:
+        url = sqs.create_queue(QueueName=name)["QueueUrl"]
+        asked = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+        arns[name] = asked["Attributes"]["QueueArn"]
+    policy = {"RedrivePolicy": json.dumps({"deadLetterTargetArn": arns["dead"], "maxReceiveCount": 1})}
+    for refused in [
+        lambda: sqs.set_queue_attributes(QueueUrl=url, Attributes=policy),
+        lambda: sqs.create_queue(QueueName="others", Attributes=policy),
+    ]:
+        with pytest.raises(ClientError, match="hash tag") as error:
+            refused()
+        assert error.value.response["Error"]["QueryErrorCode"] == "UnsupportedOperation"
+    assert sqs.list_queues(QueueNamePrefix="others").get("QueueUrls") is None
 
 
 def test_durable_is_refused_there(program, cluster):

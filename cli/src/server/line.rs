@@ -5,6 +5,7 @@ use std::time::Duration;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
+use redis::io::tcp::TcpSettings;
 use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, ProtocolVersion, Value};
 
 use super::endpoint::PATIENCE;
@@ -24,7 +25,9 @@ impl Line {
     /// Connects. A reply may take `patience`. With None it may take any time, for commands
     /// that wait.
     pub async fn open(endpoint: &Endpoint, patience: Option<Duration>) -> Result<Line, Failure> {
-        let info = endpoint.info()?;
+        // A request is one write, and nothing is gained if it waits for the reply to another.
+        let settings = TcpSettings::default().set_nodelay(true);
+        let info = endpoint.info()?.set_tcp_settings(settings.clone());
         let certificates = endpoint.certificates(&info)?;
         let client = match certificates.clone() {
             Some(certificates) => Client::build_with_tls(info.clone(), certificates)?,
@@ -42,6 +45,7 @@ impl Line {
         }
         let mut builder = ClusterClientBuilder::new([info])
             .use_protocol(ProtocolVersion::RESP3)
+            .tcp_settings(settings)
             .connection_timeout(PATIENCE)
             .response_timeout(patience.unwrap_or(Duration::MAX))
             .retries(2);

@@ -15,6 +15,7 @@ use redis::{Arg, Cmd, Connection, ConnectionLike, RedisResult, Value};
 use crate::failure::Failure;
 pub use endpoint::Endpoint;
 pub use line::Line;
+pub use node::slot;
 use node::Node;
 pub use scope::Scope;
 
@@ -205,7 +206,7 @@ impl Cluster {
                 .next()
                 .is_some_and(|name| key(name).starts_with(b"EVAL"));
             let at = if is_script { 3 } else { 1 };
-            let slot = node::slot(cmd.args_iter().nth(at).map_or(b"", key));
+            let slot = slot(cmd.args_iter().nth(at).map_or(b"", key));
             let owner = self
                 .ranges
                 .iter()

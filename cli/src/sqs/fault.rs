@@ -55,6 +55,8 @@ pub enum Kind {
     SignatureDoesNotMatch,
     /// A batch has more entries than it may.
     TooManyEntriesInBatchRequest,
+    /// Something that the server of the queues cannot do.
+    UnsupportedOperation,
 }
 
 impl Kind {
@@ -136,6 +138,11 @@ impl Kind {
             Kind::TooManyEntriesInBatchRequest => (
                 "AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
                 "TooManyEntriesInBatchRequest",
+                400,
+            ),
+            Kind::UnsupportedOperation => (
+                "AWS.SimpleQueueService.UnsupportedOperation",
+                "UnsupportedOperation",
                 400,
             ),
         }

@@ -165,6 +165,23 @@ impl Gateway {
         queues.remove(name);
     }
 
+    /// Fails if messages cannot go from one queue to another in one step.
+    pub async fn check_way(&self, from: &str, to: &str) -> Result<(), Fault> {
+        let keys = [from, to].map(|name| self.names.key(name));
+        let [from, to] = &keys;
+        match self.store.are_apart(from, to).await? {
+            false => Ok(()),
+            true => Err(Fault::new(
+                Kind::UnsupportedOperation,
+                format!(
+                    "The keys {from} and {to} are in two slots of the cluster, so that no message \
+                     can go from one to the other. Start the gateway with a hash tag: \
+                     --prefix '{{sqs}}:'"
+                ),
+            )),
+        }
+    }
+
     /// Returns the queue of an ARN in a request about move tasks.
     pub async fn of_arn(&self, arn: &str, parameter: &str) -> Result<Arc<Queue>, Fault> {
         if arn.split(':').count() != 6 || !arn.starts_with("arn:") {

@@ -93,7 +93,7 @@ pub async fn create(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     let seconds = (now() / 1000).to_string();
     fields.insert("CreatedTimestamp".to_owned(), seconds.clone());
     fields.insert("LastModifiedTimestamp".to_owned(), seconds);
-    check_target(gateway, &fields, &given).await?;
+    check_target(gateway, &name, &fields, &given).await?;
     let options = queue::options(&gateway.names, &name, &fields)?;
     let mut args: Vec<Vec<u8>> = vec![(fields.len() * 2).to_string().into()];
     for (field, value) in fields {
@@ -157,9 +157,10 @@ fn set_all(fields: &mut BTreeMap<String, String>, given: Vec<(String, String)>) 
     gone
 }
 
-/// Fails if the queue for dead letters does not exist, or is of the other kind.
+/// Fails if the queue for dead letters does not exist, is of the other kind, or out of reach.
 async fn check_target(
     gateway: &Gateway,
+    name: &str,
     fields: &BTreeMap<String, String>,
     given: &[(String, String)],
 ) -> Result<(), Fault> {
@@ -178,7 +179,7 @@ async fn check_target(
     };
     let fifo = fields.get("FifoQueue").is_some_and(|value| value == "true");
     match target.is_fifo() == fifo {
-        true => Ok(()),
+        true => gateway.check_way(name, &target.name).await,
         false => Err(wrong(
             "Dead-letter queue must be same type of queue as the source.",
         )),
@@ -288,7 +289,7 @@ pub async fn set(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
         let queue = gateway.fresh(call).await?;
         let given = attributes::checked(given.clone(), queue.is_fifo())?;
         let mut fields = queue.fields.clone();
-        check_target(gateway, &fields, &given).await?;
+        check_target(gateway, &queue.name, &fields, &given).await?;
         let gone = set_all(&mut fields, given);
         let options = queue::options(&gateway.names, &queue.name, &fields)?;
         if change(gateway, &queue, fields, gone, options).await? {

@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 
 use super::fault::{Fault, Kind};
 use crate::failure::Failure;
-use crate::server::{Endpoint, Line};
+use crate::server::{slot, Endpoint, Line};
 
 /// Maximum time for a reply of a command that does not wait.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -85,23 +85,33 @@ impl Store {
 
     /// Runs commands in one round trip. Returns a reply or an error for each.
     pub async fn pipeline(&self, cmds: Vec<Cmd>) -> Result<Vec<Result<Value, Failure>>, Fault> {
-        let number = self.turn.fetch_add(1, Ordering::Relaxed) % self.lines.len();
-        let place = self.lines.get(number).ok_or_else(Fault::reply)?;
-        let mut line = {
-            let mut place = place.lock().await;
-            match place.as_ref() {
-                Some(line) => line.clone(),
-                None => {
-                    let line = Line::open(&self.endpoint, Some(PATIENCE)).await?;
-                    place.insert(line).clone()
-                }
-            }
-        };
+        let (place, mut line) = self.line().await?;
         let replies = line.pipeline(cmds).await;
         if matches!(replies, Err(Failure::Lost(_))) {
             *place.lock().await = None;
         }
         Ok(replies?)
+    }
+
+    /// Returns a shared connection, and its place, which whoever finds it broken empties.
+    async fn line(&self) -> Result<(&Mutex<Option<Line>>, Line), Fault> {
+        let number = self.turn.fetch_add(1, Ordering::Relaxed) % self.lines.len();
+        let place = self.lines.get(number).ok_or_else(Fault::reply)?;
+        let mut held = place.lock().await;
+        let line = match held.as_ref() {
+            Some(line) => line.clone(),
+            None => {
+                let line = Line::open(&self.endpoint, Some(PATIENCE)).await?;
+                held.insert(line).clone()
+            }
+        };
+        Ok((place, line))
+    }
+
+    /// Returns whether no command can take both keys, because a cluster has them in two slots.
+    pub async fn are_apart(&self, one: &str, other: &str) -> Result<bool, Fault> {
+        let (_, line) = self.line().await?;
+        Ok(matches!(line, Line::Cluster(_)) && slot(one.as_bytes()) != slot(other.as_bytes()))
     }
 
     /// Runs commands that change something. If changes are to be on disk, it returns when
