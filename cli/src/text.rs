@@ -30,6 +30,23 @@ fn controls_terminal(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
+/// Returns bytes as pairs of hexadecimal digits.
+pub fn hex(bytes: impl AsRef<[u8]>) -> String {
+    let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default();
+    let pairs = bytes.as_ref().iter();
+    pairs
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
+}
+
+/// Reads pairs of hexadecimal digits.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes().chunks(2);
+    digits
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect()
+}
+
 /// Returns how many columns of a terminal `text` takes.
 pub fn width(text: &str) -> usize {
     text.width()

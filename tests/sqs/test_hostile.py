@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import socket
 import urllib.error
 import urllib.request
 
@@ -67,3 +68,19 @@ def test_counts_in_the_headers_of_a_message_are_bounded(make, take, r):
         (message,) = take(url)
         assert 1 <= int(message["Attributes"]["ApproximateReceiveCount"]) <= 2**53, number
         assert 0 <= int(message["Attributes"]["SentTimestamp"]) < 2**53, number
+
+
+def test_requests_that_come_while_another_waits_are_answered_after_it(gateway, make):
+    host, port = gateway.url.split("/")[-1].split(":")
+    receive = "/" + make().split("/", 3)[3] + "?Action=ReceiveMessage&WaitTimeSeconds=1"
+    # The long one is more than the gateway reads at once.
+    lists = [f"/?Action=ListQueues&QueueNamePrefix={'x' * 100}&Unknown={'y' * 20_000}", "/health"]
+    with socket.create_connection((host, int(port))) as connection:
+        for path in [receive, *lists, receive]:
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        connection.sendall(f"GET {receive} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\nGET /health HTTP/1.1\r\n\r\n".encode())
+        answers = connection.makefile("rb").read().split(b"HTTP/1.1 200 OK\r\n")[1:]
+    wanted = [b"<ReceiveMessageResponse", b"<ListQueuesResponse", b"ok\n", *[b"<ReceiveMessageResponse"] * 2]
+    assert [want in answer for want, answer in zip(wanted, answers, strict=True)] == [True] * 5
+    assert [b"connection: close" in answer for answer in answers] == [False] * 4 + [True]
+    assert all(b"date: " in answer and b"content-length: " in answer for answer in answers)

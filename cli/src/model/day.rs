@@ -7,6 +7,7 @@ use serde_json::{json, Value};
 
 use super::queue::{Queue, Totals};
 use crate::bounds;
+use crate::text::{hex, unhex};
 use crate::time_text::Millis;
 
 /// The time of a step.
@@ -195,11 +196,6 @@ impl Days {
 }
 
 fn line(name: Option<&[u8]>, day: &Day) -> String {
-    let hex = |name: &[u8]| {
-        name.iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
-    };
     let steps: Vec<[u32; 5]> = day
         .steps
         .iter()
@@ -231,13 +227,6 @@ fn parse(line: &str) -> Option<(Option<Vec<u8>>, Day)> {
         });
     }
     Some((name, day))
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes().chunks(2);
-    digits
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect()
 }
 
 #[cfg(test)]

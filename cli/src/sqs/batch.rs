@@ -69,11 +69,10 @@ pub fn entries(call: &Call) -> Result<Vec<Entry>, Fault> {
 
 /// Returns the result of an entry that has failed.
 pub fn failed(id: &str, fault: &Fault) -> Json {
-    let (code, _, _) = fault.kind.parts();
     json!({
         "Id": id,
         "SenderFault": fault.kind.blame() == "Sender",
-        "Code": code,
+        "Code": fault.kind.code(),
         "Message": fault.message,
     })
 }

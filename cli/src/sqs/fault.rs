@@ -59,98 +59,86 @@ pub enum Kind {
     UnsupportedOperation,
 }
 
+/// The code of a missing queue.
+pub const GONE: &str = "AWS.SimpleQueueService.NonExistentQueue";
+
 impl Kind {
-    /// Returns the code of the Query protocol, the name in the JSON protocol, and the status.
-    pub fn parts(self) -> (&'static str, &'static str, u16) {
+    /// Returns the name in the JSON protocol, the code of the Query protocol, and the status. A
+    /// code that is missing is the name behind `AWS.SimpleQueueService.`
+    fn parts(self) -> (&'static str, Option<&'static str>, u16) {
+        let same = |name: &'static str, status| (name, Some(name), status);
         match self {
-            Kind::AccessDenied => ("AccessDenied", "AccessDeniedException", 403),
-            Kind::BatchEntryIdsNotDistinct => (
-                "AWS.SimpleQueueService.BatchEntryIdsNotDistinct",
-                "BatchEntryIdsNotDistinct",
+            Kind::AccessDenied => ("AccessDeniedException", Some("AccessDenied"), 403),
+            Kind::BatchEntryIdsNotDistinct => ("BatchEntryIdsNotDistinct", None, 400),
+            Kind::BatchRequestTooLong => ("BatchRequestTooLong", None, 400),
+            Kind::EmptyBatchRequest => ("EmptyBatchRequest", None, 400),
+            Kind::IncompleteSignature => (
+                "IncompleteSignatureException",
+                Some("IncompleteSignature"),
                 400,
             ),
-            Kind::BatchRequestTooLong => (
-                "AWS.SimpleQueueService.BatchRequestTooLong",
-                "BatchRequestTooLong",
-                400,
+            Kind::InternalFailure => same("InternalFailure", 500),
+            Kind::InvalidAction => same("InvalidAction", 400),
+            Kind::InvalidAttributeName => same("InvalidAttributeName", 400),
+            Kind::InvalidAttributeValue => same("InvalidAttributeValue", 400),
+            Kind::InvalidBatchEntryId => ("InvalidBatchEntryId", None, 400),
+            Kind::InvalidClientTokenId => (
+                "UnrecognizedClientException",
+                Some("InvalidClientTokenId"),
+                403,
             ),
-            Kind::EmptyBatchRequest => (
-                "AWS.SimpleQueueService.EmptyBatchRequest",
-                "EmptyBatchRequest",
-                400,
-            ),
-            Kind::IncompleteSignature => {
-                ("IncompleteSignature", "IncompleteSignatureException", 400)
-            }
-            Kind::InternalFailure => ("InternalFailure", "InternalFailure", 500),
-            Kind::InvalidAction => ("InvalidAction", "InvalidAction", 400),
-            Kind::InvalidAttributeName => ("InvalidAttributeName", "InvalidAttributeName", 400),
-            Kind::InvalidAttributeValue => ("InvalidAttributeValue", "InvalidAttributeValue", 400),
-            Kind::InvalidBatchEntryId => (
-                "AWS.SimpleQueueService.InvalidBatchEntryId",
-                "InvalidBatchEntryId",
-                400,
-            ),
-            Kind::InvalidClientTokenId => {
-                ("InvalidClientTokenId", "UnrecognizedClientException", 403)
-            }
-            Kind::InvalidMessageContents => {
-                ("InvalidMessageContents", "InvalidMessageContents", 400)
-            }
+            Kind::InvalidMessageContents => same("InvalidMessageContents", 400),
             Kind::InvalidParameterValue => (
-                "InvalidParameterValue",
                 "InvalidParameterValueException",
+                Some("InvalidParameterValue"),
                 400,
             ),
-            Kind::MalformedInput => ("MalformedInput", "SerializationException", 400),
-            Kind::MissingAuthenticationToken => (
-                "MissingAuthenticationToken",
-                "MissingAuthenticationTokenException",
+            Kind::MalformedInput => ("SerializationException", Some("MalformedInput"), 400),
+            Kind::MissingAuthenticationToken => {
+                let name = "MissingAuthenticationTokenException";
+                (name, Some("MissingAuthenticationToken"), 403)
+            }
+            Kind::MissingParameter => (
+                "MissingRequiredParameterException",
+                Some("MissingParameter"),
+                400,
+            ),
+            Kind::OverLimit => same("OverLimit", 403),
+            Kind::PurgeQueueInProgress => ("PurgeQueueInProgress", None, 403),
+            Kind::QueueDoesNotExist => ("QueueDoesNotExist", Some(GONE), 400),
+            Kind::QueueNameExists => ("QueueNameExists", Some("QueueAlreadyExists"), 400),
+            Kind::ReceiptHandleIsInvalid => same("ReceiptHandleIsInvalid", 400),
+            Kind::ResourceNotFound => same("ResourceNotFoundException", 404),
+            Kind::ServiceUnavailable => same("ServiceUnavailable", 503),
+            Kind::SignatureDoesNotMatch => (
+                "InvalidSignatureException",
+                Some("SignatureDoesNotMatch"),
                 403,
             ),
-            Kind::MissingParameter => {
-                ("MissingParameter", "MissingRequiredParameterException", 400)
-            }
-            Kind::OverLimit => ("OverLimit", "OverLimit", 403),
-            Kind::PurgeQueueInProgress => (
-                "AWS.SimpleQueueService.PurgeQueueInProgress",
-                "PurgeQueueInProgress",
-                403,
-            ),
-            Kind::QueueDoesNotExist => (
-                "AWS.SimpleQueueService.NonExistentQueue",
-                "QueueDoesNotExist",
-                400,
-            ),
-            Kind::QueueNameExists => ("QueueAlreadyExists", "QueueNameExists", 400),
-            Kind::ReceiptHandleIsInvalid => {
-                ("ReceiptHandleIsInvalid", "ReceiptHandleIsInvalid", 400)
-            }
-            Kind::ResourceNotFound => (
-                "ResourceNotFoundException",
-                "ResourceNotFoundException",
-                404,
-            ),
-            Kind::ServiceUnavailable => ("ServiceUnavailable", "ServiceUnavailable", 503),
-            Kind::SignatureDoesNotMatch => {
-                ("SignatureDoesNotMatch", "InvalidSignatureException", 403)
-            }
-            Kind::TooManyEntriesInBatchRequest => (
-                "AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
-                "TooManyEntriesInBatchRequest",
-                400,
-            ),
-            Kind::UnsupportedOperation => (
-                "AWS.SimpleQueueService.UnsupportedOperation",
-                "UnsupportedOperation",
-                400,
-            ),
+            Kind::TooManyEntriesInBatchRequest => ("TooManyEntriesInBatchRequest", None, 400),
+            Kind::UnsupportedOperation => ("UnsupportedOperation", None, 400),
         }
+    }
+
+    /// Returns the name in the JSON protocol.
+    pub fn name(self) -> &'static str {
+        self.parts().0
+    }
+
+    /// Returns the code of the Query protocol.
+    pub fn code(self) -> String {
+        let (name, code, _) = self.parts();
+        code.map_or_else(|| format!("AWS.SimpleQueueService.{name}"), str::to_owned)
+    }
+
+    /// Returns the status.
+    pub fn status(self) -> u16 {
+        self.parts().2
     }
 
     /// Returns whether the request is to blame, as `Type` in the Query protocol.
     pub fn blame(self) -> &'static str {
-        match self.parts().2 {
+        match self.status() {
             500.. => "Receiver",
             _ => "Sender",
         }
@@ -218,28 +206,14 @@ impl Fault {
 }
 
 /// Beginnings of refusals after which it is worth while to try again.
-const PASSING: [&str; 14] = [
-    "OOM",
-    "QUEUEFULL",
-    "QUEUECLOSED",
-    "LOADING",
-    "READONLY",
-    "MASTERDOWN",
-    "CLUSTERDOWN",
-    "TRYAGAIN",
-    "MISCONF",
-    "NOREPLICAS",
-    "BUSY",
-    "UNBLOCKED",
-    "MOVED",
-    "ASK",
-];
+const PASSING: &str = "OOM QUEUEFULL QUEUECLOSED LOADING READONLY MASTERDOWN CLUSTERDOWN TRYAGAIN \
+    MISCONF NOREPLICAS BUSY UNBLOCKED MOVED ASK";
 
 impl From<Failure> for Fault {
     fn from(failure: Failure) -> Fault {
         let kind = match &failure {
             Failure::Lost(_) => Kind::ServiceUnavailable,
-            Failure::Refused(words) if PASSING.iter().any(|word| words.starts_with(word)) => {
+            Failure::Refused(words) if PASSING.split(' ').any(|word| words.starts_with(word)) => {
                 Kind::ServiceUnavailable
             }
             _ => Kind::InternalFailure,

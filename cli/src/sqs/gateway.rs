@@ -1,6 +1,6 @@
 //! The gateway: what all requests share, and which action does what.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,11 @@ use super::fault::{Fault, Kind};
 use super::names::{of_url, Names};
 use super::params::{self, Params};
 use super::queue::{self, Queue};
+use super::receive::{self, Received};
 use super::request::Call;
-use super::store::{self, Script, Store};
+use super::store::{self, cmd, Script, Store};
 use super::waits::Waits;
-use super::{handle, lists, moves, permission, receive, send, settings, settle, tags};
+use super::{handle, lists, moves, permission, send, settings, settle, tags};
 
 /// Queues whose attributes are remembered. Each use checks that they are still the same.
 const REMEMBERED: usize = 10_000;
@@ -67,8 +68,10 @@ impl Gateway {
     }
 
     /// Does what a request asks for.
-    pub async fn act(&self, call: &Call) -> Result<Params, Fault> {
-        // Each in a box of its own: those who wait for messages wait long, and others are larger.
+    pub async fn act(&self, call: &Call) -> Result<Received, Fault> {
+        if call.action == "ReceiveMessage" {
+            return receive::receive(self, call).await;
+        }
         let work: Pin<Box<dyn Future<Output = Result<Params, Fault>> + Send + '_>> =
             match call.action.as_str() {
                 "CreateQueue" => Box::pin(settings::create(self, call)),
@@ -86,7 +89,6 @@ impl Gateway {
                 "RemovePermission" => Box::pin(permission::remove(self, call)),
                 "SendMessage" => Box::pin(send::one(self, call)),
                 "SendMessageBatch" => Box::pin(send::batch(self, call)),
-                "ReceiveMessage" => Box::pin(receive::receive(self, call)),
                 "DeleteMessage" => Box::pin(settle::delete(self, call)),
                 "DeleteMessageBatch" => Box::pin(settle::delete_batch(self, call)),
                 "ChangeMessageVisibility" => Box::pin(settle::change(self, call)),
@@ -99,7 +101,7 @@ impl Gateway {
                     return Err(Fault::new(Kind::InvalidAction, message));
                 }
             };
-        work.await
+        Ok(Received::Now(work.await?))
     }
 
     /// Returns the queue that a request names, as this gateway remembers it. Its use must
@@ -134,13 +136,7 @@ impl Gateway {
     /// Reads a queue, and remembers it.
     pub async fn read(&self, name: &str) -> Result<Arc<Queue>, Fault> {
         let beside = self.names.beside(name, "attributes");
-        let mut cmd = redis::cmd("HGETALL");
-        cmd.arg(&beside);
-        let fields = store::pairs(self.store.call(cmd).await?);
-        let fields: BTreeMap<String, String> = fields
-            .iter()
-            .filter_map(|(field, value)| Some((store::text(field)?, store::text(value)?)))
-            .collect();
+        let fields = store::texts(self.store.call(cmd("HGETALL", &beside)).await?);
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         if !fields.contains_key(queue::VERSION) {
             queues.remove(name);
@@ -163,23 +159,6 @@ impl Gateway {
     pub fn forget(&self, name: &str) {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.remove(name);
-    }
-
-    /// Fails if messages cannot go from one queue to another in one step.
-    pub async fn check_way(&self, from: &str, to: &str) -> Result<(), Fault> {
-        let keys = [from, to].map(|name| self.names.key(name));
-        let [from, to] = &keys;
-        match self.store.are_apart(from, to).await? {
-            false => Ok(()),
-            true => Err(Fault::new(
-                Kind::UnsupportedOperation,
-                format!(
-                    "The keys {from} and {to} are in two slots of the cluster, so that no message \
-                     can go from one to the other. Start the gateway with a hash tag: \
-                     --prefix '{{sqs}}:'"
-                ),
-            )),
-        }
     }
 
     /// Returns the queue of an ARN in a request about move tasks.

@@ -8,7 +8,7 @@ use ring::hmac;
 
 use super::fault::Fault;
 use super::gateway::Gateway;
-use super::store;
+use super::store::{self, cmd};
 
 /// The bytes of a seal that are kept.
 const SEAL: usize = 12;
@@ -37,10 +37,8 @@ impl Seal {
             return Ok(key);
         }
         let place = gateway.names.common("secret");
-        let mut set = redis::cmd("SET");
-        set.arg(&place).arg(store::random_word()?).arg("NX");
-        let mut get = redis::cmd("GET");
-        get.arg(&place);
+        let set = cmd("SET", (&place, store::uuid(), "NX"));
+        let get = cmd("GET", &place);
         let mut replies = gateway.store.pipeline(vec![set, get]).await?;
         let secret = replies.pop().ok_or_else(Fault::reply)??;
         let secret = store::text(&secret).ok_or_else(Fault::reply)?;

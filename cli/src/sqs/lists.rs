@@ -10,7 +10,7 @@ use super::params::{self, Built, Params};
 use super::queue;
 use super::receive::seconds;
 use super::request::Call;
-use super::store::text;
+use super::store::{cmd, text};
 use crate::bounds;
 
 /// Maximum number of queues in one answer.
@@ -48,10 +48,10 @@ pub async fn sources(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
 pub async fn sources_of(gateway: &Gateway, target: &str) -> Result<Vec<String>, Fault> {
     let mut names = names(gateway, "").await?;
     let cmds = names.iter().map(|name| {
-        let mut cmd = redis::cmd("HGET");
-        cmd.arg(gateway.names.beside(name, "attributes"));
-        cmd.arg("RedrivePolicy");
-        cmd
+        cmd(
+            "HGET",
+            (gateway.names.beside(name, "attributes"), "RedrivePolicy"),
+        )
     });
     let mut policies = gateway.store.pipeline(cmds.collect()).await?.into_iter();
     names.retain(|_| {
@@ -63,13 +63,10 @@ pub async fn sources_of(gateway: &Gateway, target: &str) -> Result<Vec<String>, 
 }
 
 async fn names(gateway: &Gateway, prefix: &str) -> Result<Vec<String>, Fault> {
-    let mut cmd = redis::cmd("ZRANGE");
-    cmd.arg(gateway.names.common("queues"));
+    let all = gateway.names.common("queues");
     // No letter of a name comes behind a tilde.
-    cmd.arg(format!("[{prefix}"))
-        .arg(format!("({prefix}~"))
-        .arg("BYLEX");
-    match gateway.store.call(cmd).await? {
+    let range = (all, format!("[{prefix}"), format!("({prefix}~"), "BYLEX");
+    match gateway.store.call(cmd("ZRANGE", range)).await? {
         Value::Array(names) => Ok(names.iter().filter_map(text).collect()),
         _ => Err(Fault::reply()),
     }

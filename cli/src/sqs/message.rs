@@ -6,6 +6,7 @@ use serde_json::{json, Value as Json};
 use super::fault::{Fault, Kind};
 use super::params::{self, Params};
 use crate::bounds::{self, Bound};
+use crate::text::hex;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
 
@@ -22,11 +23,7 @@ const NAME: usize = 256;
 
 /// Returns the sum of a body.
 pub fn md5(bytes: &[u8]) -> String {
-    hex(&Md5::digest(bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(Md5::digest(bytes))
 }
 
 /// Returns the sum of attributes, as AWS counts it. None if there are none.
@@ -57,7 +54,7 @@ pub fn md5_of(attributes: &Params) -> Option<String> {
             }
         }
     }
-    Some(hex(&sum.finalize()))
+    Some(hex(sum.finalize()))
 }
 
 /// Returns how many bytes attributes count: their names, types and values.

@@ -45,7 +45,6 @@ use crate::output::Output;
 use crate::server::Endpoint;
 use crate::web::Listen;
 use gateway::Gateway;
-use keys::Key;
 use names::Names;
 use serve::Door;
 use store::Store;
@@ -56,20 +55,8 @@ pub struct Args {
     /// Where to listen: HOST:PORT, or a PORT of this machine only
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9324", value_parser = Listen::parse)]
     listen: Listen,
-    /// The beginning of the keys of all queues. In a cluster with dead-letter queues, write a
-    /// hash tag: '{sqs}:'
-    #[arg(long, value_name = "TEXT", default_value = "sqs:", value_parser = prefix)]
-    prefix: String,
-    /// The number of the account, in the URLs and ARNs of queues
-    #[arg(long, value_name = "NUMBER", default_value = "000000000000", value_parser = account)]
-    account: String,
-    /// The region, in the ARNs of queues. Clients may name any
-    #[arg(long, value_name = "NAME", default_value = "us-east-1")]
-    region: String,
-    /// The beginning of the URLs of queues, if clients reach this program by another address
-    /// than the one that they ask for
-    #[arg(long, value_name = "URL")]
-    public_url: Option<String>,
+    #[command(flatten)]
+    names: Names,
     /// The keys that may come in. Each line of the file has an access key, its secret, rw or r,
     /// and the queues as globs: 'AKIAMAILS Zm9vYmFy rw mails-*'
     #[arg(
@@ -94,22 +81,6 @@ fn many_connections() {
     limit.current = limit.maximum;
     // If it may not, it has fewer connections.
     let _ = setrlimit(Resource::Nofile, limit);
-}
-
-/// Reads the beginning of the keys.
-fn prefix(text: &str) -> Result<String, String> {
-    match !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()) {
-        true => Ok(text.to_owned()),
-        false => Err("write letters, digits and punctuation".to_owned()),
-    }
-}
-
-/// Reads the number of an account.
-fn account(text: &str) -> Result<String, String> {
-    match text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => Ok(text.to_owned()),
-        false => Err("write twelve digits".to_owned()),
-    }
 }
 
 /// Serves the queues of a server on this machine, beside that server, to everybody on this
@@ -159,9 +130,7 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
                  before it is on disk",
             ));
         }
-        let mut known = redis::cmd("COMMAND");
-        known.arg("INFO").arg("WAITAOF");
-        let known = server.call(&known)?;
+        let known = server.call(&store::cmd("COMMAND", ("INFO", "WAITAOF")))?;
         if args.durable && known == Value::Array(vec![Value::Nil]) {
             return Err(Failure::mistake(
                 "--durable needs WAITAOF, which this server does not have: Valkey and Redis from \
@@ -171,22 +140,10 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
         }
     }
     many_connections();
-    let names = Names {
-        prefix: args.prefix.clone(),
-        account: args.account.clone(),
-        region: args.region.clone(),
-        public_url: args.public_url.clone(),
-    };
     let store = Store::new(endpoint.clone(), args.durable);
-    let gateway = Arc::new(Gateway::new(names, store));
+    let gateway = Arc::new(Gateway::new(args.names.clone(), store));
     args.listen.serve("dq sqs", out, |listener| async {
         tokio::spawn(mover::run(Arc::clone(&gateway)));
-        let anyone = Arc::new(Key::anyone());
-        let door = Door {
-            gateway,
-            keys,
-            anyone,
-        };
-        serve::serve(listener, Arc::new(door)).await;
+        serve::serve(listener, Arc::new(Door { gateway, keys })).await;
     })
 }

@@ -8,12 +8,12 @@ use redis::{Cmd, Value};
 use tokio::time::sleep;
 
 use super::delivery::{self, Delivery};
-use super::fault::{Fault, Kind};
+use super::fault::{self, Fault, Kind};
 use super::gateway::Gateway;
 use super::message::{Meta, HEADER};
 use super::moves::{self, Task};
 use super::queue::Queue;
-use super::store::{random_word, text};
+use super::store::{cmd, text, uuid};
 use super::waits::Ask;
 use crate::bounds;
 
@@ -25,9 +25,10 @@ const LEASE: i64 = 10_000;
 
 /// Makes a task known to all gateways.
 pub async fn announce(gateway: &Gateway, source: &str) -> Result<(), Fault> {
-    let mut cmd = redis::cmd("SADD");
-    cmd.arg(gateway.names.common("moves")).arg(source);
-    gateway.store.call(cmd).await?;
+    gateway
+        .store
+        .call(cmd("SADD", (gateway.names.common("moves"), source)))
+        .await?;
     Ok(())
 }
 
@@ -35,16 +36,13 @@ pub async fn announce(gateway: &Gateway, source: &str) -> Result<(), Fault> {
 pub async fn run(gateway: Arc<Gateway>) {
     loop {
         sleep(LOOK).await;
-        let mut cmd = redis::cmd("SMEMBERS");
-        cmd.arg(gateway.names.common("moves"));
-        let sources = match gateway.store.call(cmd).await {
+        let all = cmd("SMEMBERS", gateway.names.common("moves"));
+        let sources = match gateway.store.call(all).await {
             Ok(Value::Array(names) | Value::Set(names)) => names,
             _ => continue,
         };
         for source in sources.iter().filter_map(text) {
-            let Ok(word) = random_word() else {
-                continue;
-            };
+            let word = uuid();
             if take(&gateway, &source, &word).await.unwrap_or(false) {
                 tokio::spawn(drive(Arc::clone(&gateway), source, word));
             }
@@ -57,22 +55,23 @@ fn lease(gateway: &Gateway, source: &str) -> String {
 }
 
 async fn take(gateway: &Gateway, source: &str, word: &str) -> Result<bool, Fault> {
-    let mut cmd = redis::cmd("SET");
-    cmd.arg(lease(gateway, source)).arg(word);
-    cmd.arg("NX").arg("PX").arg(LEASE);
-    Ok(gateway.store.call(cmd).await? != Value::Nil)
+    let set = cmd("SET", (lease(gateway, source), word, "NX", "PX", LEASE));
+    Ok(gateway.store.call(set).await? != Value::Nil)
 }
 
 /// Says that this gateway still has the task. Returns whether that is so.
 async fn keep(gateway: &Gateway, source: &str, word: &str) -> Result<bool, Fault> {
-    let mut get = redis::cmd("GET");
-    get.arg(lease(gateway, source));
-    if text(&gateway.store.call(get).await?).as_deref() != Some(word) {
+    let holder = gateway
+        .store
+        .call(cmd("GET", lease(gateway, source)))
+        .await?;
+    if text(&holder).as_deref() != Some(word) {
         return Ok(false);
     }
-    let mut cmd = redis::cmd("PEXPIRE");
-    cmd.arg(lease(gateway, source)).arg(LEASE);
-    gateway.store.call(cmd).await?;
+    gateway
+        .store
+        .call(cmd("PEXPIRE", (lease(gateway, source), LEASE)))
+        .await?;
     Ok(true)
 }
 
@@ -96,10 +95,11 @@ async fn drive(gateway: Arc<Gateway>, source: String, word: String) {
         let pause = rate(&task).map_or(0, |rate| 1000 * batch(rate) / rate);
         sleep(Duration::from_millis(pause.unsigned_abs())).await;
     }
-    let mut cmd = redis::cmd("DEL");
-    cmd.arg(lease(&gateway, &source));
     // If this fails, the lease ends.
-    let _ = gateway.store.call(cmd).await;
+    let _ = gateway
+        .store
+        .call(cmd("DEL", lease(&gateway, &source)))
+        .await;
 }
 
 /// Returns how many messages a second a task moves, if it has a limit.
@@ -124,7 +124,7 @@ async fn step(
         // The source was deleted.
         _ => return Ok(Some(("", ""))),
     }
-    let gone = Some(("FAILED", Kind::QueueDoesNotExist.parts().0));
+    let gone = Some(("FAILED", fault::GONE));
     let destination = task.get("destination").filter(|arn| !arn.is_empty());
     if let Some(arn) = destination {
         if target(gateway, arn).await?.is_none() {
@@ -155,14 +155,16 @@ async fn step(
             None => None,
         };
         let Some(target) = target else {
-            let mut nack = redis::cmd("DQ.NACK");
-            nack.arg(&ask.key).arg(delivery.receipt).arg("SILENT");
-            gateway.store.call(nack).await?;
+            gateway
+                .store
+                .call(cmd("DQ.NACK", (&ask.key, delivery.receipt, "SILENT")))
+                .await?;
             return Ok(gone);
         };
-        let mut count = redis::cmd("HINCRBY");
-        count.arg(gateway.names.beside(source, "move"));
-        count.arg("moved").arg(1);
+        let count = cmd(
+            "HINCRBY",
+            (gateway.names.beside(source, "move"), "moved", 1),
+        );
         let cmds = vec![moved(&ask.key, &target, &delivery), count];
         for reply in gateway.store.change(cmds).await? {
             reply?;
@@ -210,14 +212,10 @@ fn moved(source: &str, target: &Queue, delivery: &Delivery) -> Cmd {
 async fn end(gateway: &Gateway, source: &str, status: &str, reason: &str) -> Result<(), Fault> {
     let mut cmds = Vec::new();
     if !status.is_empty() {
-        let mut set = redis::cmd("HSET");
-        set.arg(gateway.names.beside(source, "move"));
-        set.arg("status").arg(status).arg("reason").arg(reason);
-        cmds.push(set);
+        let place = gateway.names.beside(source, "move");
+        cmds.push(cmd("HSET", (place, "status", status, "reason", reason)));
     }
-    let mut forget = redis::cmd("SREM");
-    forget.arg(gateway.names.common("moves")).arg(source);
-    cmds.push(forget);
+    cmds.push(cmd("SREM", (gateway.names.common("moves"), source)));
     for reply in gateway.store.change(cmds).await? {
         reply?;
     }

@@ -17,7 +17,7 @@ use super::params::{self, Built, Params};
 use super::queue::Queue;
 use super::receive::{now, seconds};
 use super::request::Call;
-use super::store::{self, pairs, text};
+use super::store::{self, cmd, text};
 use crate::bounds;
 
 /// Begins a task, unless one is under way. The keys are the task of the source and the tasks
@@ -40,13 +40,8 @@ pub type Task = BTreeMap<String, String>;
 
 /// Reads the task of a source.
 pub async fn task(gateway: &Gateway, source: &str) -> Result<Task, Fault> {
-    let mut cmd = redis::cmd("HGETALL");
-    cmd.arg(gateway.names.beside(source, "move"));
-    let fields = pairs(gateway.store.call(cmd).await?);
-    let fields = fields.iter();
-    Ok(fields
-        .filter_map(|(field, value)| Some((text(field)?, text(value)?)))
-        .collect())
+    let all = cmd("HGETALL", gateway.names.beside(source, "move"));
+    Ok(store::texts(gateway.store.call(all).await?))
 }
 
 /// Begins to move the messages of a dead-letter queue.
@@ -67,17 +62,18 @@ pub async fn start(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
         &bounds::MOVES,
         "Must be between 1 and 500, if provided.",
     )?;
-    let mut len = redis::cmd("DQ.LEN");
-    len.arg(&source.key).arg("ready");
-    let total = text(&gateway.store.call(len).await?).unwrap_or_default();
-    let id = store::uuid()?;
+    let total = gateway
+        .store
+        .call(cmd("DQ.LEN", (&source.key, "ready")))
+        .await?;
+    let id = store::uuid();
     let fields = [
         ("id", id.clone()),
         ("status", "RUNNING".to_owned()),
         ("source", source_arn.clone()),
         ("destination", destination),
         ("rate", rate.map_or(String::new(), |rate| rate.to_string())),
-        ("total", total),
+        ("total", text(&total).unwrap_or_default()),
         ("moved", "0".to_owned()),
         ("started", now().to_string()),
         ("reason", String::new()),
@@ -132,11 +128,9 @@ pub async fn cancel(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     if task.get("status").is_some_and(|status| status != "RUNNING") {
         return Err(Fault::value("Only active tasks can be cancelled."));
     }
-    let mut set = redis::cmd("HSET");
-    set.arg(gateway.names.beside(&source.name, "move"));
-    set.arg("status").arg("CANCELLING");
-    let mut replies = gateway.store.change(vec![set]).await?;
-    replies.pop().ok_or_else(Fault::reply)??;
+    let place = gateway.names.beside(&source.name, "move");
+    let set = cmd("HSET", (place, "status", "CANCELLING"));
+    gateway.store.change_one(set).await?;
     let moved = number(&task, "moved");
     Ok(Built::default()
         .with("ApproximateNumberOfMessagesMoved", moved)
@@ -153,9 +147,10 @@ pub async fn list(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
         "Must be between 1 and 10, if provided.",
     )?;
     let mut tasks = vec![task(gateway, &source.name).await?];
-    let mut before = redis::cmd("LRANGE");
-    before.arg(gateway.names.beside(&source.name, "moves"));
-    before.arg(0).arg(-1);
+    let before = cmd(
+        "LRANGE",
+        (gateway.names.beside(&source.name, "moves"), 0, -1),
+    );
     if let Value::Array(items) = gateway.store.call(before).await? {
         for item in items.iter().filter_map(text) {
             let words: Vec<String> = serde_json::from_str(&item).unwrap_or_default();

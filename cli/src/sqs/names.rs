@@ -3,15 +3,21 @@
 use super::fault::Fault;
 
 /// How names of this gateway are made.
-#[derive(Debug)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct Names {
-    /// The prefix of all keys.
+    /// The beginning of the keys of all queues. In a cluster with dead-letter queues, write a
+    /// hash tag: '{sqs}:'
+    #[arg(long, value_name = "TEXT", default_value = "sqs:", value_parser = prefix)]
     pub prefix: String,
-    /// The number of the account in URLs and ARNs.
+    /// The number of the account, in the URLs and ARNs of queues
+    #[arg(long, value_name = "NUMBER", default_value = "000000000000", value_parser = account)]
     pub account: String,
-    /// The region in ARNs.
+    /// The region, in the ARNs of queues. Clients may name any
+    #[arg(long, value_name = "NAME", default_value = "us-east-1")]
     pub region: String,
-    /// The beginning of the URLs of queues, if it is not the address that the client has asked.
+    /// The beginning of the URLs of queues, if clients reach this program by another address
+    /// than the one that they ask for
+    #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
 }
 
@@ -59,6 +65,22 @@ impl Names {
     pub fn url(&self, base: &str, queue: &str) -> String {
         let base = self.public_url.as_deref().unwrap_or(base);
         format!("{}/{}/{queue}", base.trim_end_matches('/'), self.account)
+    }
+}
+
+/// Reads the beginning of the keys.
+fn prefix(text: &str) -> Result<String, String> {
+    match !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()) {
+        true => Ok(text.to_owned()),
+        false => Err("write letters, digits and punctuation".to_owned()),
+    }
+}
+
+/// Reads the number of an account.
+fn account(text: &str) -> Result<String, String> {
+    match text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Ok(text.to_owned()),
+        false => Err("write twelve digits".to_owned()),
     }
 }
 

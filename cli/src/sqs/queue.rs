@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use redis::Cmd;
 use serde_json::Value as Json;
 
 use super::attributes;
 use super::fault::Fault;
 use super::names::Names;
+use super::store::cmd;
 use crate::bounds;
 
 /// The field of the hash that changes whenever an attribute does.
@@ -48,6 +50,11 @@ impl Queue {
     /// Returns whether messages are given in order.
     pub fn is_fifo(&self) -> bool {
         self.text("FifoQueue") == "true"
+    }
+
+    /// Returns the command that reads the version of its attributes.
+    pub fn version(&self) -> Cmd {
+        cmd("HGET", (&self.beside, VERSION))
     }
 
     /// Returns the tags.

@@ -1,5 +1,6 @@
 //! ReceiveMessage.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ring::digest;
@@ -11,9 +12,10 @@ use super::gateway::Gateway;
 use super::params::{self, Built, Params};
 use super::queue::{Queue, VERSION};
 use super::request::Call;
-use super::store::{pairs, text};
+use super::store::{cmd, text, texts};
 use super::waits::Ask;
 use crate::bounds::{self, Bound};
+use crate::text::hex;
 
 /// Returns the time, in Unix ms.
 pub fn now() -> i64 {
@@ -23,8 +25,32 @@ pub fn now() -> i64 {
     })
 }
 
+/// What a request for messages comes to.
+pub enum Received {
+    /// An answer.
+    Now(Params),
+    /// Messages that are still to come.
+    Later(Poll),
+}
+
+/// A request that waits for messages. It holds no more than it needs, because many wait.
+pub struct Poll {
+    queue: Arc<Queue>,
+    wanted: Wanted,
+    ask: Ask,
+    time: Duration,
+}
+
+impl Poll {
+    /// Waits for messages. If there are none in time, the answer has none.
+    pub async fn wait(self, gateway: &Gateway) -> Result<Params, Fault> {
+        let deliveries = gateway.waits.wait(self.ask, self.time).await?;
+        Box::pin(answer(gateway, &self.queue, &self.wanted, &deliveries)).await
+    }
+}
+
 /// Receives messages.
-pub async fn receive(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
+pub async fn receive(gateway: &Gateway, call: &Call) -> Result<Received, Fault> {
     let mut queue = gateway.named(call).await?;
     let wanted = wanted(&call.params);
     let mut ask = ask(&queue, &call.params)?;
@@ -33,26 +59,26 @@ pub async fn receive(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
         &bounds::WAIT,
         "Must be >= 0 and <= 20, if provided.",
     )?;
-    let mut version = redis::cmd("HGET");
-    version.arg(&queue.beside).arg(VERSION);
-    let mut replies = gateway
-        .store
-        .change(vec![version, ask.cmd(None)])
-        .await?
-        .into_iter();
+    let cmds = vec![queue.version(), ask.cmd(None)];
+    let mut replies = gateway.store.change(cmds).await?.into_iter();
     let version = replies.next().ok_or_else(Fault::reply)??;
     if text(&version).as_deref() != Some(queue.text(VERSION)) {
         queue = gateway.read(&queue.name).await?;
         ask.lease = self::ask(&queue, &call.params)?.lease;
     }
-    let mut deliveries = delivery::read(replies.next().ok_or_else(Fault::reply)??)?;
+    let deliveries = delivery::read(replies.next().ok_or_else(Fault::reply)??)?;
     let wait = wait.unwrap_or_else(|| queue.number("ReceiveMessageWaitTimeSeconds"));
     if deliveries.is_empty() && wait > 0 {
         let time = Duration::from_secs(wait.unsigned_abs());
-        deliveries = gateway.waits.wait(ask, time).await?;
+        return Ok(Received::Later(Poll {
+            queue,
+            wanted,
+            ask,
+            time,
+        }));
     }
-    let messages = shown(gateway, &queue, &wanted, &deliveries).await?;
-    Ok(Built::default().with("Messages", messages).done())
+    let answer = answer(gateway, &queue, &wanted, &deliveries).await?;
+    Ok(Received::Now(answer))
 }
 
 fn wanted(given: &Params) -> Wanted {
@@ -87,11 +113,7 @@ fn ask(queue: &Queue, given: &Params) -> Result<Ask, Fault> {
     )?;
     let lease = lease.unwrap_or_else(|| queue.number("VisibilityTimeout"));
     let token = params::text(given, "ReceiveRequestAttemptId").filter(|_| queue.is_fifo());
-    let token = token.map(|id| {
-        let hash = digest::digest(&digest::SHA256, id.as_bytes());
-        let hash = hash.as_ref().iter().take(16);
-        hash.map(|byte| format!("{byte:02x}")).collect()
-    });
+    let token = token.map(|id| hex(digest::digest(&digest::SHA256, id.as_bytes())));
     Ok(Ask {
         key: queue.key.clone(),
         count: count.unwrap_or(1),
@@ -102,24 +124,25 @@ fn ask(queue: &Queue, given: &Params) -> Result<Ask, Fault> {
     })
 }
 
-async fn shown(
+async fn answer(
     gateway: &Gateway,
     queue: &Queue,
     wanted: &Wanted,
     deliveries: &[Delivery],
-) -> Result<Vec<Json>, Fault> {
+) -> Result<Params, Fault> {
     if deliveries.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Params::new());
     }
     let ids = deliveries.iter().map(|one| (one.id.as_str(), one.receipt));
     let handles = gateway.seal.handles(gateway, &queue.name, ids).await?;
     let firsts = firsts(gateway, queue, wanted, deliveries).await?;
     let all = deliveries.iter().zip(handles).zip(firsts);
-    Ok(all
+    let messages: Vec<Json> = all
         .map(|((delivery, handle), first)| {
             Json::Object(delivery.shown(&gateway.names, wanted, handle, first))
         })
-        .collect())
+        .collect();
+    Ok(Built::default().with("Messages", messages).done())
 }
 
 /// Returns when each message was received first. The server is asked only about those that
@@ -136,19 +159,13 @@ async fn firsts(
     if !again || !wanted.system("ApproximateFirstReceiveTimestamp") {
         return Ok(firsts);
     }
-    let cmds = deliveries.iter().map(|one| {
-        let mut cmd = redis::cmd("DQ.GET");
-        cmd.arg(&queue.key).arg(&one.id);
-        cmd
-    });
+    let cmds = deliveries
+        .iter()
+        .map(|one| cmd("DQ.GET", (&queue.key, &one.id)));
     let replies = gateway.store.pipeline(cmds.collect()).await?;
     for (first, reply) in firsts.iter_mut().zip(replies) {
-        for (field, value) in pairs(reply?) {
-            if text(&field).as_deref() == Some("first-started-at") {
-                let time = text(&value).and_then(|time| time.parse().ok());
-                *first = time.unwrap_or(now);
-            }
-        }
+        let time = texts(reply?).remove("first-started-at");
+        *first = time.and_then(|time| time.parse().ok()).unwrap_or(now);
     }
     Ok(firsts)
 }

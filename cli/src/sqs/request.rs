@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, Method, Uri};
+use axum::body::Bytes;
+use axum::http::{HeaderMap, Method, Uri, Version};
 use serde_json::Value as Json;
 
 use super::fault::{Fault, Kind};
@@ -53,10 +54,12 @@ pub struct Incoming {
     pub method: Method,
     /// Its address.
     pub uri: Uri,
+    /// The version of HTTP.
+    pub version: Version,
     /// Its headers.
     pub headers: HeaderMap,
     /// Its body.
-    pub body: Vec<u8>,
+    pub body: Bytes,
 }
 
 impl Incoming {
@@ -133,6 +136,15 @@ impl Incoming {
             || name.ends_with(".localhost")
             || public_url.and_then(|url| url.split('/').nth(2)) == Some(&host);
         !is_here || !is_ours(|name| self.header(name).map(str::to_owned))
+    }
+
+    /// Returns whether the connection ends with the answer. So does that to a HEAD, which has no
+    /// body.
+    pub fn closes(&self) -> bool {
+        let connection = self.header("connection").unwrap_or_default();
+        self.version < Version::HTTP_11
+            || self.method == Method::HEAD
+            || connection.to_ascii_lowercase().contains("close")
     }
 
     /// Returns what the URLs of queues begin with, if nobody says otherwise.

@@ -15,6 +15,7 @@ use super::request::Call;
 use super::store;
 use crate::bounds;
 use crate::failure::Failure;
+use crate::text::hex;
 
 /// Maximum size of the messages of a batch together, in bytes.
 const BATCH: usize = 1_048_576;
@@ -189,12 +190,7 @@ fn deduplication(queue: &Queue, given: &Params) -> Result<String, Fault> {
         ));
     }
     let body = params::text(given, "MessageBody").unwrap_or_default();
-    let hash = digest::digest(&digest::SHA256, body.as_bytes());
-    Ok(hash
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(hex(digest::digest(&digest::SHA256, body.as_bytes())))
 }
 
 /// Checks a message.
@@ -257,7 +253,7 @@ fn ready(call: &Call, queue: &Queue, given: &Params) -> Result<Ready, Fault> {
         .with("MD5OfMessageAttributes", message::md5_of(attributes))
         .with("MD5OfMessageSystemAttributes", message::md5_of(system));
     Ok(Ready {
-        id: store::uuid()?,
+        id: store::uuid(),
         body,
         delay,
         group: group.unwrap_or_default(),

@@ -13,7 +13,7 @@ use super::params::{self, Built, Params};
 use super::queue::{self, Queue, GENERATION, SCOPE, VERSION};
 use super::receive::now;
 use super::request::Call;
-use super::store;
+use super::store::{self, cmd};
 use super::tags;
 
 /// Makes a queue, unless it is there. The keys are its attributes and the queue. The arguments
@@ -88,8 +88,8 @@ pub async fn create(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     if let Some(scope) = fields.get("DeduplicationScope").cloned() {
         fields.insert(SCOPE.to_owned(), scope);
     }
-    fields.insert(GENERATION.to_owned(), store::random_word()?);
-    fields.insert(VERSION.to_owned(), store::random_word()?);
+    fields.insert(GENERATION.to_owned(), store::uuid());
+    fields.insert(VERSION.to_owned(), store::uuid());
     let seconds = (now() / 1000).to_string();
     fields.insert("CreatedTimestamp".to_owned(), seconds.clone());
     fields.insert("LastModifiedTimestamp".to_owned(), seconds);
@@ -111,9 +111,10 @@ pub async fn create(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     if made == Value::Int(0) {
         same(&*gateway.read(&name).await?, &given)?;
     }
-    let mut list = redis::cmd("ZADD");
-    list.arg(gateway.names.common("queues")).arg(0).arg(&name);
-    gateway.store.call(list).await?;
+    gateway
+        .store
+        .call(cmd("ZADD", (gateway.names.common("queues"), 0, &name)))
+        .await?;
     Ok(answer)
 }
 
@@ -157,6 +158,9 @@ fn set_all(fields: &mut BTreeMap<String, String>, given: Vec<(String, String)>) 
     gone
 }
 
+const APART: &str = "The dead-letter queue is in another slot of the cluster. Start the gateway \
+    with a hash tag: --prefix '{sqs}:'";
+
 /// Fails if the queue for dead letters does not exist, is of the other kind, or out of reach.
 async fn check_target(
     gateway: &Gateway,
@@ -179,7 +183,13 @@ async fn check_target(
     };
     let fifo = fields.get("FifoQueue").is_some_and(|value| value == "true");
     match target.is_fifo() == fifo {
-        true => gateway.check_way(name, &target.name).await,
+        true => {
+            let keys = [name, &target.name].map(|name| gateway.names.key(name));
+            match gateway.store.are_apart(&keys).await? {
+                true => Err(Fault::new(Kind::UnsupportedOperation, APART)),
+                false => Ok(()),
+            }
+        }
         false => Err(wrong(
             "Dead-letter queue must be same type of queue as the source.",
         )),
@@ -189,17 +199,14 @@ async fn check_target(
 /// Deletes a queue.
 pub async fn delete(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     let queue = gateway.fresh(call).await?;
-    let mut cmd = redis::cmd("UNLINK");
-    cmd.arg(&queue.key).arg(&queue.beside);
-    for what in ["move", "moves"] {
-        cmd.arg(gateway.names.beside(&queue.name, what));
-    }
-    let mut replies = gateway.store.change(vec![cmd]).await?;
-    replies.pop().ok_or_else(Fault::reply)??;
+    let tasks = ["move", "moves"].map(|what| gateway.names.beside(&queue.name, what));
+    let all = (&queue.key, &queue.beside, &tasks);
+    gateway.store.change_one(cmd("UNLINK", all)).await?;
     gateway.forget(&queue.name);
-    let mut list = redis::cmd("ZREM");
-    list.arg(gateway.names.common("queues")).arg(&queue.name);
-    gateway.store.call(list).await?;
+    gateway
+        .store
+        .call(cmd("ZREM", (gateway.names.common("queues"), &queue.name)))
+        .await?;
     Ok(Params::new())
 }
 
@@ -207,7 +214,7 @@ pub async fn delete(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
 pub async fn purge(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     let queue = gateway.fresh(call).await?;
     let keys = [queue.beside.clone(), queue.key.clone()];
-    let args = [store::random_word()?.into(), store::random_word()?.into()];
+    let args = [store::uuid().into(), store::uuid().into()];
     let done = gateway
         .store
         .script(&gateway.scripts.purge, &keys, &args)
@@ -259,11 +266,7 @@ pub async fn get(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
 /// Counts the messages of a queue.
 async fn counts(gateway: &Gateway, queue: &Queue) -> Result<[(&'static str, i64); 3], Fault> {
     let states = ["ready", "blocked", "retry", "running", "delayed"];
-    let cmds = states.map(|state| {
-        let mut cmd = redis::cmd("DQ.LEN");
-        cmd.arg(&queue.key).arg(state);
-        cmd
-    });
+    let cmds = states.map(|state| cmd("DQ.LEN", (&queue.key, state)));
     let mut counts = [0; 5];
     let replies = gateway.store.pipeline(cmds.into()).await?;
     for (count, reply) in counts.iter_mut().zip(replies) {
@@ -306,7 +309,7 @@ pub async fn change(
     gone: Vec<String>,
     options: Vec<String>,
 ) -> Result<bool, Fault> {
-    fields.insert(VERSION.to_owned(), store::random_word()?);
+    fields.insert(VERSION.to_owned(), store::uuid());
     let seconds = (now() / 1000).to_string();
     fields.insert("LastModifiedTimestamp".to_owned(), seconds);
     let changed: Vec<_> = fields

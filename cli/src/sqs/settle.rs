@@ -1,6 +1,6 @@
 //! DeleteMessage and ChangeMessageVisibility, each alone and in batches.
 
-use redis::{Cmd, Value};
+use redis::Value;
 use serde_json::json;
 
 use super::batch::{self, Entry};
@@ -8,10 +8,10 @@ use super::fault::{Fault, Kind};
 use super::gateway::Gateway;
 use super::handle::Handle;
 use super::params::{self, Built, Params};
-use super::queue::{Queue, VERSION};
+use super::queue::Queue;
 use super::receive::seconds;
 use super::request::Call;
-use super::store::{pairs, text};
+use super::store::{cmd, texts};
 use crate::bounds;
 
 /// A handle, and the text that the client has sent.
@@ -83,14 +83,8 @@ async fn named(gateway: &Gateway, queue: &Queue, given: &Params) -> Result<Named
 
 /// Fails if the queue is there no more.
 async fn exists(gateway: &Gateway, queue: &Queue) -> Result<(), Fault> {
-    let reply = gateway.store.call(version(queue)).await?;
+    let reply = gateway.store.call(queue.version()).await?;
     check(gateway, queue, &reply)
-}
-
-fn version(queue: &Queue) -> Cmd {
-    let mut cmd = redis::cmd("HGET");
-    cmd.arg(&queue.beside).arg(VERSION);
-    cmd
 }
 
 fn check(gateway: &Gateway, queue: &Queue, version: &Value) -> Result<(), Fault> {
@@ -112,7 +106,7 @@ async fn delete_all(
 ) -> Result<Vec<Result<(), Fault>>, Fault> {
     let mut ack = redis::cmd("DQ.ACK");
     ack.arg(&queue.key);
-    let (mut cmds, mut count) = (vec![version(queue)], 0);
+    let (mut cmds, mut count) = (vec![queue.version()], 0);
     for named in all.iter().flatten() {
         ack.arg(named.handle.receipt);
         count += 1;
@@ -145,27 +139,23 @@ async fn delete_all(
 /// Deletes a message whose delivery is over: of a FIFO queue it cannot be, others are
 /// deleted all the same. One that is gone is fine.
 async fn delete_late(gateway: &Gateway, queue: &Queue, named: &Named) -> Result<(), Fault> {
-    let mut cmd = redis::cmd(if queue.is_fifo() {
-        "DQ.GET"
-    } else {
-        "DQ.CANCEL"
-    });
-    cmd.arg(&queue.key).arg(&named.handle.id);
-    match queue.is_fifo() {
-        true => match gateway.store.call(cmd).await? {
-            Value::Nil => Ok(()),
-            _ => Err(Fault::parameter(
-                &named.text,
-                "ReceiptHandle",
-                "The receipt handle has expired.",
-            )),
-        },
-        false => {
-            let mut replies = gateway.store.change(vec![cmd]).await?;
-            replies.pop().ok_or_else(Fault::reply)??;
-            Ok(())
-        }
+    let name = (&queue.key, &named.handle.id);
+    if !queue.is_fifo() {
+        gateway.store.change_one(cmd("DQ.CANCEL", name)).await?;
+        return Ok(());
     }
+    match gateway.store.call(cmd("DQ.GET", name)).await? {
+        Value::Nil => Ok(()),
+        _ => Err(expired(named)),
+    }
+}
+
+fn expired(named: &Named) -> Fault {
+    Fault::parameter(
+        &named.text,
+        "ReceiptHandle",
+        "The receipt handle has expired.",
+    )
 }
 
 async fn change_one(gateway: &Gateway, queue: &Queue, given: &Params) -> Result<(), Fault> {
@@ -180,32 +170,23 @@ async fn change_one(gateway: &Gateway, queue: &Queue, given: &Params) -> Result<
         return Ok(());
     }
     // The delivery is over. The message may be there all the same.
-    let mut get = redis::cmd("DQ.GET");
-    get.arg(&queue.key).arg(&named.handle.id);
-    let found = pairs(gateway.store.call(get).await?);
-    let field = |name: &str| {
-        let mut fields = found.iter();
-        let found = fields.find(|(field, _)| text(field).as_deref() == Some(name));
-        found.and_then(|(_, value)| text(value))
-    };
-    match (field("status").as_deref(), field("receipt")) {
+    let get = cmd("DQ.GET", (&queue.key, &named.handle.id));
+    let found = texts(gateway.store.call(get).await?);
+    let field = |name| found.get(name).map(String::as_str);
+    match (field("status"), field("receipt")) {
         (Some("running"), Some(receipt)) if !queue.is_fifo() => {
             changed(gateway, queue, receipt.parse().unwrap_or(0), time).await?;
             Ok(())
         }
         (Some("pending"), _) if !queue.is_fifo() => {
-            let mut hide = redis::cmd("DQ.RESCHEDULE");
-            hide.arg(&queue.key).arg(&named.handle.id);
-            hide.arg("DELAY").arg(time * 1000);
-            let mut replies = gateway.store.change(vec![hide]).await?;
-            replies.pop().ok_or_else(Fault::reply)??;
+            let hidden = (&queue.key, &named.handle.id, "DELAY", time * 1000);
+            gateway
+                .store
+                .change_one(cmd("DQ.RESCHEDULE", hidden))
+                .await?;
             Ok(())
         }
-        (Some("running" | "pending"), _) => Err(Fault::parameter(
-            &named.text,
-            "ReceiptHandle",
-            "The receipt handle has expired.",
-        )),
+        (Some("running" | "pending"), _) => Err(expired(&named)),
         _ => Err(Fault::new(
             Kind::InvalidParameterValue,
             format!(
@@ -220,16 +201,11 @@ async fn change_one(gateway: &Gateway, queue: &Queue, given: &Params) -> Result<
 /// Changes the end of a delivery. With 0 it ends now, and counts as a receive. Returns
 /// whether it was still on.
 async fn changed(gateway: &Gateway, queue: &Queue, receipt: i64, time: i64) -> Result<bool, Fault> {
-    let mut cmd;
-    if time == 0 {
-        cmd = redis::cmd("DQ.NACK");
-        cmd.arg(&queue.key).arg(receipt).arg("DELAY").arg(0);
-    } else {
-        cmd = redis::cmd("DQ.TOUCH");
-        cmd.arg(&queue.key).arg(time * 1000).arg(receipt);
-    }
-    let mut replies = gateway.store.change(vec![cmd]).await?;
-    match replies.pop().ok_or_else(Fault::reply)?? {
+    let cmd = match time {
+        0 => cmd("DQ.NACK", (&queue.key, receipt, "DELAY", 0)),
+        _ => cmd("DQ.TOUCH", (&queue.key, time * 1000, receipt)),
+    };
+    match gateway.store.change_one(cmd).await? {
         Value::Int(count) => Ok(count > 0),
         _ => Err(Fault::reply()),
     }

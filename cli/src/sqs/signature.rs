@@ -11,6 +11,7 @@ use super::fault::{Fault, Kind};
 use super::keys::{Key, Keys};
 use super::receive::now;
 use super::request::Incoming;
+use crate::text::{hex, unhex};
 
 /// How far the clock of a client may be away, in seconds.
 const SKEW: i64 = 900;
@@ -59,7 +60,7 @@ pub fn check(request: &Incoming, keys: &Keys) -> Result<Arc<Key>, Fault> {
         "AWS4-HMAC-SHA256\n{}\n{}\n{}",
         signed.time,
         scope.join("/"),
-        hex(digest::digest(&digest::SHA256, canonical.as_bytes()).as_ref())
+        hex(digest::digest(&digest::SHA256, canonical.as_bytes()))
     );
     let mut derived = format!("AWS4{}", key.secret).into_bytes();
     for part in [date, region, service, "aws4_request"] {
@@ -178,7 +179,7 @@ fn canonical(request: &Incoming, signed: &Signed) -> Result<String, Fault> {
         path.join("/"),
         query.join("&"),
         signed.headers,
-        hex(hash.as_ref())
+        hex(hash)
     ))
 }
 
@@ -191,15 +192,4 @@ fn again(text: &str) -> String {
     let text = text.replace('+', " ");
     let bytes: Vec<u8> = percent_decode_str(&text).collect();
     percent_encoding::percent_encode(&bytes, PLAIN).to_string()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let pairs = (0..text.len()).step_by(2);
-    pairs
-        .map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok())
-        .collect()
 }

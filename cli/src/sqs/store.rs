@@ -1,17 +1,19 @@
 //! The server of the queues, as the gateway uses it: shared connections that are made again
 //! when they break, scripts, and connections for commands that wait.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use base64::Engine;
-use redis::{Cmd, Value};
+use redis::{Cmd, ToRedisArgs, Value};
 use ring::digest;
 use tokio::sync::Mutex;
+use uuid::Uuid;
 
 use super::fault::{Fault, Kind};
 use crate::failure::Failure;
 use crate::server::{slot, Endpoint, Line};
+use crate::text::hex;
 
 /// Maximum time for a reply of a command that does not wait.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,10 +38,9 @@ impl Script {
     /// Creates a script.
     pub fn new(text: &'static str) -> Script {
         let hash = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes());
-        let name = hash.as_ref().iter().map(|byte| format!("{byte:02x}"));
         Script {
             text,
-            name: name.collect(),
+            name: hex(hash),
         }
     }
 
@@ -109,18 +110,17 @@ impl Store {
     }
 
     /// Returns whether no command can take both keys, because a cluster has them in two slots.
-    pub async fn are_apart(&self, one: &str, other: &str) -> Result<bool, Fault> {
+    pub async fn are_apart(&self, keys: &[String; 2]) -> Result<bool, Fault> {
         let (_, line) = self.line().await?;
-        Ok(matches!(line, Line::Cluster(_)) && slot(one.as_bytes()) != slot(other.as_bytes()))
+        let [one, other] = keys.each_ref().map(|key| slot(key.as_bytes()));
+        Ok(matches!(line, Line::Cluster(_)) && one != other)
     }
 
     /// Runs commands that change something. If changes are to be on disk, it returns when
     /// they are.
     pub async fn change(&self, mut cmds: Vec<Cmd>) -> Result<Vec<Result<Value, Failure>>, Fault> {
         if self.durable {
-            let mut wait = redis::cmd("WAITAOF");
-            wait.arg(1).arg(0).arg(SYNC);
-            cmds.push(wait);
+            cmds.push(cmd("WAITAOF", (1, 0, SYNC)));
         }
         let mut replies = self.pipeline(cmds).await?;
         if self.durable {
@@ -137,6 +137,12 @@ impl Store {
         Ok(replies)
     }
 
+    /// Runs one command that changes something.
+    pub async fn change_one(&self, cmd: Cmd) -> Result<Value, Fault> {
+        let mut replies = self.change(vec![cmd]).await?;
+        Ok(replies.pop().ok_or_else(Fault::reply)??)
+    }
+
     /// Runs a script that changes something.
     pub async fn script(
         &self,
@@ -147,8 +153,7 @@ impl Store {
         let mut replies = self.change(vec![script.cmd(false, keys, args)]).await?;
         match replies.pop().ok_or_else(Fault::reply)? {
             Err(Failure::Refused(words)) if words.starts_with("NOSCRIPT") => {
-                let mut replies = self.change(vec![script.cmd(true, keys, args)]).await?;
-                Ok(replies.pop().ok_or_else(Fault::reply)??)
+                self.change_one(script.cmd(true, keys, args)).await
             }
             reply => Ok(reply?),
         }
@@ -174,6 +179,13 @@ impl Store {
             idle.push(line);
         }
     }
+}
+
+/// Creates a command with its arguments.
+pub fn cmd(name: &str, args: impl ToRedisArgs) -> Cmd {
+    let mut cmd = redis::cmd(name);
+    cmd.arg(args);
+    cmd
 }
 
 /// Returns a text of a reply.
@@ -202,44 +214,15 @@ pub fn pairs(value: Value) -> Vec<(Value, Value)> {
     }
 }
 
-/// Returns random bytes.
-pub fn random<const N: usize>() -> Result<[u8; N], Fault> {
-    use ring::rand::{SecureRandom, SystemRandom};
-    let mut bytes = [0; N];
-    match SystemRandom::new().fill(&mut bytes) {
-        Ok(()) => Ok(bytes),
-        Err(_) => Err(Fault::new(Kind::InternalFailure, "No random numbers.")),
-    }
-}
-
-/// Returns a random word.
-pub fn random_word() -> Result<String, Fault> {
-    let bytes = random::<12>()?;
-    Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
+/// Returns the texts of a map.
+pub fn texts(value: Value) -> BTreeMap<String, String> {
+    let pairs = pairs(value).into_iter();
+    pairs
+        .filter_map(|(field, value)| Some((text(&field)?, text(&value)?)))
+        .collect()
 }
 
 /// Returns a random UUID.
-pub fn uuid() -> Result<String, Fault> {
-    let number = u128::from_be_bytes(random()?);
-    let number = number & !(0xf000 << 64) & !(0xc000 << 48) | (0x4000 << 64) | (0x8000 << 48);
-    let hex = format!("{number:032x}");
-    let parts = [(0, 8), (8, 12), (12, 16), (16, 20), (20, 32)];
-    let parts: Vec<&str> = parts
-        .iter()
-        .filter_map(|(from, to)| hex.get(*from..*to))
-        .collect();
-    Ok(parts.join("-"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn uuids_have_their_form() {
-        let uuid = uuid().unwrap();
-        assert_eq!(uuid.len(), 36);
-        assert_eq!(uuid.as_bytes()[14], b'4');
-        assert!(b"89ab".contains(&uuid.as_bytes()[19]));
-    }
+pub fn uuid() -> String {
+    Uuid::new_v4().to_string()
 }

@@ -66,10 +66,9 @@ pub fn answer_json(action: &str, result: &Params, request: &str) -> String {
 
 /// Returns an error.
 pub fn fault(fault: &Fault, request: &str) -> String {
-    let (code, _, _) = fault.kind.parts();
     let mut xml = format!("<?xml version=\"1.0\"?><ErrorResponse xmlns=\"{NAMESPACE}\"><Error>");
     element(&mut xml, "Type", fault.kind.blame());
-    element(&mut xml, "Code", code);
+    element(&mut xml, "Code", &fault.kind.code());
     element(&mut xml, "Message", query_message(fault));
     xml.push_str("<Detail/></Error>");
     element(&mut xml, "RequestId", request);
@@ -79,9 +78,8 @@ pub fn fault(fault: &Fault, request: &str) -> String {
 
 /// Returns an error for clients that ask the Query protocol for JSON.
 pub fn fault_json(fault: &Fault, request: &str) -> String {
-    let (code, _, _) = fault.kind.parts();
-    let error =
-        json!({ "Type": fault.kind.blame(), "Code": code, "Message": query_message(fault) });
+    let (blame, code) = (fault.kind.blame(), fault.kind.code());
+    let error = json!({ "Type": blame, "Code": code, "Message": query_message(fault) });
     json!({ "Error": error, "RequestId": request }).to_string()
 }
 

@@ -11,6 +11,7 @@ use serde_json::{json, Value as Json};
 
 use super::record::{Bytes, Record};
 use crate::failure::Failure;
+use crate::text::hex;
 
 /// The most bytes of an entry: no server has a longer value.
 const MOST: u32 = 1 << 30;
@@ -263,7 +264,7 @@ pub fn new_id() -> Result<String, Failure> {
     let mut bytes = [0; 12];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes)
         .map_err(|_| Failure::mistake("the system gives no random numbers"))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(bytes))
 }
 
 #[cfg(test)]

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use ring::hmac;
 
 use super::passwords::Users;
-use super::random::{hex, random};
+use super::random::random;
 use super::rights::{Rights, Role};
 use super::tries::Tries;
 use super::visitor::Visitor;
 use crate::failure::Failure;
+use crate::text::hex;
 
 /// Time after which a session ends in which nothing was asked for.
 const IDLE: Duration = Duration::from_secs(12 * 3600);
@@ -156,7 +157,7 @@ impl Access {
     }
 
     fn token(&self, user: &str) -> String {
-        hex(hmac::sign(&self.key, user.as_bytes()).as_ref())
+        hex(hmac::sign(&self.key, user.as_bytes()))
     }
 
     /// Returns whether somebody could have this name and password. If not, they are

@@ -6,10 +6,11 @@ use std::path::Path;
 use ring::digest;
 
 use super::access::NAME;
-use super::random::{hex, random};
+use super::random::random;
 use super::rights::Rights;
 use crate::failure::Failure;
 use crate::secret;
+use crate::text::hex;
 
 /// The begin of a hash of a token. A token is random, so one round of SHA-256 is enough.
 const TOKEN: &str = "token$";

@@ -3,6 +3,7 @@
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::failure::Failure;
+use crate::text::hex;
 
 /// Returns 32 random bytes as 64 digits.
 pub fn random() -> Result<String, Failure> {
@@ -10,10 +11,5 @@ pub fn random() -> Result<String, Failure> {
     SystemRandom::new()
         .fill(&mut bytes)
         .map_err(|_| Failure::mistake("the system has no random numbers"))?;
-    Ok(hex(&bytes))
-}
-
-/// Returns bytes as digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(hex(bytes))
 }
