@@ -1,5 +1,7 @@
 //! The command line.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
 use crate::command::{
@@ -17,6 +19,10 @@ pub struct Cli {
     /// Print JSON instead of tables, with the server's own field names and figures
     #[arg(long, global = true, display_order = 998)]
     pub json: bool,
+    /// Show payloads and headers that clients have encrypted: a file with a line for each key, its id and
+    /// its 32 bytes in base64
+    #[arg(long, global = true, value_name = "FILE", display_order = 997)]
+    pub secrets: Option<PathBuf>,
     /// The address of the server.
     #[command(flatten)]
     pub endpoint: Endpoint,

@@ -37,6 +37,7 @@ use command::{
     redrive, schedule, send, server as run_server, settings, show, tail, workers,
 };
 use failure::Failure;
+use model::coded::Keys;
 use output::Output;
 
 fn main() -> ExitCode {
@@ -62,6 +63,9 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         to: &mut stdout,
         json: cli.json,
     };
+    if let Some(path) = &cli.secrets {
+        Keys::read(path)?.use_them();
+    }
     let connect = || cli.endpoint.connect();
     match &cli.verb {
         Verb::Top(args) => top::run(&cli.endpoint, args),

@@ -8,6 +8,7 @@ use super::{about, must_exist, target};
 use crate::bounds;
 use crate::failure::Failure;
 use crate::model::change::Target;
+use crate::model::coded;
 use crate::model::count;
 use crate::model::error_text::summary;
 use crate::model::find::{self, Act, Filter, Step};
@@ -329,7 +330,7 @@ fn print(
     let mut table = Table::new(&headings);
     for (queue, message) in messages {
         let error = message.bytes("error").unwrap_or_default();
-        let payload = message.bytes("payload").map(printable).unwrap_or_default();
+        let payload = coded::line(queue, message);
         let cells = [
             message.text("id"),
             printable(queue),

@@ -3,11 +3,12 @@
 use super::{call, must_exist};
 use crate::bounds;
 use crate::failure::Failure;
+use crate::model::coded;
 use crate::model::record::Record;
 use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::table::Table;
-use crate::text::{cut, printable};
+use crate::text::cut;
 
 /// Options of `dq peek`.
 #[derive(Debug, clap::Args)]
@@ -33,7 +34,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     }
     let mut table = Table::new(&["ID", "GROUP", ">PRIORITY", ">FAILURES", "TYPE", "PAYLOAD"]);
     for message in Record::all(reply)? {
-        let payload = message.bytes("payload").map(printable).unwrap_or_default();
+        let payload = coded::line(args.queue.as_bytes(), &message);
         table.row(vec![
             message.text("id"),
             message.text("group"),

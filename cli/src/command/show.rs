@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::model::group::{self, Wanted, Why};
 use crate::model::overview::Sort;
 use crate::model::record::{shown, Record};
-use crate::model::{attempts, batch, family};
+use crate::model::{attempts, batch, coded, family};
 use crate::output::Output;
 use crate::server::{verb, Server};
 use crate::table::Table;
@@ -58,10 +58,26 @@ fn message(server: &mut Server, queue: &str, id: &str, out: &mut Output) -> Resu
         true => out.json(&crate::json::map(message.fields())),
         false => {
             waiting(server, queue, &message, out)?;
-            fields(&message, now, out)?;
+            fields(&readable(queue.as_bytes(), message.clone()), now, out)?;
             failed(&message, now, out)
         }
     }
+}
+
+/// Returns a message with payload and headers as they were sent, or with the words that stand in their place.
+fn readable(queue: &[u8], message: Record) -> Record {
+    let payload = match coded::payload(queue, &message) {
+        Ok(plain) => Value::BulkString(plain.into_owned()),
+        Err(words) => Value::SimpleString(format!("({words})")),
+    };
+    let headers = coded::headers(queue, &message);
+    let text = Value::SimpleString;
+    let headers = headers
+        .into_iter()
+        .map(|(name, value)| (text(name), text(value)));
+    message
+        .with("payload", payload)
+        .with("headers", Value::Map(headers.collect()))
 }
 
 /// Prints why a message is not delivered now, such as a pause of its queue.

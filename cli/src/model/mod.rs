@@ -5,6 +5,7 @@ pub mod attempts;
 pub mod batch;
 pub mod change;
 pub mod children;
+pub mod coded;
 pub mod count;
 pub mod day;
 pub mod error_text;

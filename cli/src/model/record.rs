@@ -49,6 +49,17 @@ impl Record {
         &self.0
     }
 
+    /// Returns the record with another value for a field that it has.
+    pub fn with(mut self, field: &str, value: Value) -> Record {
+        let found = self.0.iter_mut();
+        let mut found = found.filter(|(name, _)| bytes(name) == Some(field.as_bytes()));
+        if let Some((_, old)) = found.next().filter(|(_, old)| *old != Value::Nil) {
+            *old = value;
+        }
+        drop(found);
+        self
+    }
+
     /// Returns the value of a field, or null if there is none.
     pub fn get(&self, field: &str) -> &Value {
         let found = self

@@ -9,6 +9,7 @@ use super::job::back_from;
 use super::layout::{layout, token, trail, Trail};
 use super::message::{get, gone, named};
 use super::parts::{action, capital};
+use crate::model::coded;
 use crate::model::limit;
 use crate::model::record::{shown, Record};
 use crate::model::settings::{self, Setting};
@@ -98,8 +99,13 @@ pub fn page(ask: &Ask, kind: FormKind) -> Result<Answer, HttpError> {
         FormKind::Edit => {
             let (queue, id) = named(&ask.query)?;
             let message = ask.read(|server| get(server, &queue, &id))?;
-            let payload = message.ok_or_else(gone)?;
-            let payload = payload.bytes("payload").unwrap_or_default().to_vec();
+            let message = message.ok_or_else(gone)?;
+            if coded::is_coded(&message) {
+                return Err(HttpError::mistake(
+                    "a client has encrypted or compressed the payload, or keeps it elsewhere, so only a client can change it",
+                ));
+            }
+            let payload = message.bytes("payload").unwrap_or_default().to_vec();
             let payload = String::from_utf8(payload).map_err(|_| {
                 HttpError::mistake("the payload is not text, so a form cannot hold it")
             })?;

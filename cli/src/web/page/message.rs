@@ -10,8 +10,9 @@ use super::payload::{lines, payload_of};
 use super::story::{failed, story};
 use crate::failure::Failure;
 use crate::model::change::Target;
+use crate::model::coded;
 use crate::model::group::Why;
-use crate::model::record::{bytes, shown, Record};
+use crate::model::record::{shown, Record};
 use crate::server::{verb, Server};
 use crate::text::printable;
 use crate::web::action::chosen::OneAct;
@@ -123,8 +124,8 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         (children::children(ask, &(queue.clone(), id.clone()), &of_it, now))
         (failed(ask, &message, kept, &target))
         (acts(ask, &message, &here, &state, why.as_ref().is_some_and(|why| why.code == "parked")))
-        (payload_of(&message, &here, ask.query.text("as")))
-        (headers(&message))
+        (payload_of(&message, &queue, &here, ask.query.text("as")))
+        (headers(&queue, &message))
         h2 { "Fields" }
         dl #fields data-live {
             @for (key, value) in message.fields() {
@@ -164,7 +165,8 @@ fn acts(ask: &Ask, message: &Record, here: &Query, state: &str, is_parked: bool)
     let waits = matches!(state, "delayed" | "ready" | "blocked" | "retry" | "held");
     // A form cannot hold other bytes, and changes the line breaks of some systems.
     let payload = message.bytes("payload").unwrap_or_default();
-    let is_text = payload.len() <= EDITED
+    let is_text = !coded::is_coded(message)
+        && payload.len() <= EDITED
         && !payload.contains(&b'\r')
         && !payload.contains(&0)
         && std::str::from_utf8(payload).is_ok();
@@ -183,7 +185,8 @@ fn acts(ask: &Ask, message: &Record, here: &Query, state: &str, is_parked: bool)
             }
             @if state == "running" { (button(OneAct::EndLease, "")) }
             @if is_text { (to_form(ask, "Duplicate", "", "send", here)) }
-            @else { (button(OneAct::Duplicate, "")) }
+            // A copy has another id.
+            @else if !coded::is_bound(message) { (button(OneAct::Duplicate, "")) }
             @if OneAct::Cancel.fits(state) { (button(OneAct::Cancel, "")) }
             (button(OneAct::Purge, ""))
         }
@@ -194,16 +197,17 @@ fn is_time(field: &str) -> bool {
     field.ends_with("-at") || field == "lease-until"
 }
 
-fn headers(message: &Record) -> Markup {
-    let Value::Map(pairs) = message.get("headers") else {
+fn headers(queue: &[u8], message: &Record) -> Markup {
+    let pairs = coded::headers(queue, message);
+    if pairs.is_empty() {
         return html! {};
-    };
+    }
     html! {
         h2 { "Headers" }
         dl {
             @for (field, value) in pairs {
-                dt { (name(bytes(field).unwrap_or_default())) }
-                dd { (printable(bytes(value).unwrap_or_default())) }
+                dt { (field) }
+                dd { (value) }
             }
         }
     }

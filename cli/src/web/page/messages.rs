@@ -9,6 +9,7 @@ use super::layout::{layout, token, trail};
 use super::parts::{action, badge, bar, capital, name, time};
 use crate::failure::Failure;
 use crate::model::change::Target;
+use crate::model::coded;
 use crate::model::error_text::summary;
 use crate::model::find::{self, Act, Filter, Step};
 use crate::model::queue::{Queue, STATES};
@@ -281,7 +282,6 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
                 tbody {
                     @for (queue, message) in &found.messages {
                         @let id = message.bytes("id").unwrap_or_default();
-                        @let payload = message.bytes("payload").unwrap_or_default();
                         tr data-row {
                             @if marks {
                                 td.mark { input type="checkbox" name="pick" value=(Chosen::pick(queue, id)) aria-label="mark"; }
@@ -309,7 +309,7 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
                                     (remark(message))
                                 }
                             }
-                            td.grow data-label="payload" { code { (cut(&printable(head(payload)), 60)) } }
+                            td.grow data-label="payload" { code { (cut(&coded::line(queue, message), 60)) } }
                         }
                     }
                 }
@@ -326,11 +326,6 @@ fn remark(message: &Record) -> String {
         false => summary(error),
     };
     cut(&printable(line.get(..2000).unwrap_or(line)), 300)
-}
-
-/// Returns the beginning of a payload, which may be very large.
-fn head(payload: &[u8]) -> &[u8] {
-    payload.get(..400).unwrap_or(payload)
 }
 
 /// Returns the word for the time that orders a state, and its field in DQ.GET.

@@ -2,6 +2,7 @@
 
 use maud::{html, Markup};
 
+use crate::model::coded;
 use crate::model::record::Record;
 use crate::text::{plural, printable};
 use crate::web::query::Query;
@@ -13,9 +14,17 @@ const SHOWN: usize = 64 << 10;
 const LINE: usize = 16;
 
 /// Returns the payload of a message, with links to its other views.
-pub fn payload_of(message: &Record, here: &Query, wanted: &str) -> Markup {
-    let bytes = message.bytes("payload").unwrap_or_default();
-    let (kind, text) = view(bytes, wanted);
+pub fn payload_of(message: &Record, queue: &[u8], here: &Query, wanted: &str) -> Markup {
+    let bytes = match coded::payload(queue, message) {
+        Ok(bytes) => bytes,
+        Err(words) => {
+            return html! {
+                h2 { "Payload" }
+                p #payload { (words) ". " a href=(here.link("payload")) { "Save what the server has" } }
+            }
+        }
+    };
+    let (kind, text) = view(&bytes, wanted);
     html! {
         h2 { "Payload " span.note { (plural(bytes.len() as u64, "byte")) } }
         p.choices {
