@@ -1,5 +1,6 @@
 //! The connection to a server, or to all primaries of a Redis Cluster.
 
+mod ahead;
 mod endpoint;
 mod line;
 mod node;
@@ -13,6 +14,7 @@ use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Arg, Cmd, Connection, ConnectionLike, RedisResult, Value};
 
 use crate::failure::Failure;
+use ahead::Ahead;
 pub use endpoint::Endpoint;
 pub use line::Line;
 pub use node::slot;
@@ -25,6 +27,7 @@ pub struct Server {
     db: i64,
     link: Link,
     scope: Scope,
+    ahead: Ahead,
 }
 
 enum Link {
@@ -48,6 +51,7 @@ impl Server {
             db,
             link,
             scope: Scope::default(),
+            ahead: Ahead::default(),
         }
     }
 
@@ -68,6 +72,7 @@ impl Server {
             db: 0,
             link: Link::Cluster(cluster),
             scope: Scope::default(),
+            ahead: Ahead::default(),
         })
     }
 
@@ -113,6 +118,7 @@ impl Server {
     /// the key, or any node must be able to answer.
     pub fn call(&mut self, cmd: &Cmd) -> Result<Value, Failure> {
         self.scope.check(cmd)?;
+        self.catch_up()?;
         Ok(match &mut self.link {
             Link::One(connection) => cmd.query(connection.as_mut())?,
             Link::Cluster(cluster) => cmd.query(&mut cluster.connection)?,
@@ -122,6 +128,7 @@ impl Server {
     /// Runs one command, which has no key, on the node of this number. A number that is
     /// too large, because the cluster has shrunk, is a lost connection.
     pub fn call_on(&mut self, node: usize, cmd: &Cmd) -> Result<Value, Failure> {
+        self.catch_up()?;
         match &mut self.link {
             Link::One(connection) => Ok(cmd.query(connection.as_mut())?),
             Link::Cluster(cluster) => {
@@ -146,6 +153,7 @@ impl Server {
         let is_allowed = |(_, refused): &(&Cmd, &Option<Failure>)| refused.is_none();
         let allowed = cmds.iter().zip(&refused).filter(is_allowed);
         let allowed: Vec<&Cmd> = allowed.map(|(cmd, _)| cmd).collect();
+        self.catch_up()?;
         let replies = match &mut self.link {
             _ if allowed.is_empty() => Vec::new(),
             Link::One(connection) => trip(connection.as_mut(), allowed.into_iter())?,

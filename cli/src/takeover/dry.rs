@@ -6,11 +6,12 @@ use redis::Value;
 use serde_json::json;
 
 use super::args::{DeadJobs, ImportArgs};
-use super::ends::{at_source, at_target_end, claim, Keys, Script, Want};
-use super::lane::passed;
+use super::fault::{at_source, at_target_end};
+use super::keys::Keys;
 use super::peer::{Names, Peer, Place, State};
 use super::read::{clock, number, texts};
 use super::record::Record;
+use super::script::{claim, passed, Script, Want};
 use crate::failure::Failure;
 use crate::model::record::unexpected;
 use crate::output::Output;

@@ -2,136 +2,24 @@
 
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, Value};
+use redis::Value;
 
+use super::fault::{at_source, at_target_end};
+use super::keys::Keys;
 use super::ledger::Ledger;
-use super::peer::{Peer, Place, Words};
+use super::peer::{Peer, Words};
 use super::read::{info, text, texts};
 use super::record::{Bytes, Record};
+use super::script::Script;
+use super::sending::{self, Job, Sent};
 use crate::failure::Failure;
-use crate::model::record::unexpected;
 use crate::server::Server;
-
-/// The most jobs of one script: while it runs, its server does nothing else.
-pub const SCRIPT: usize = 50;
 
 /// The longest wait for the disk of the target, ms.
 const DISK: u64 = 10_000;
 
 /// The most claimed jobs that are sent and not deleted.
 const WINDOW: usize = 20_000;
-
-/// A script that a server knows by its hash.
-#[derive(Debug, Clone, Default)]
-pub struct Script {
-    source: String,
-    hash: Bytes,
-}
-
-impl Script {
-    /// Creates a script of these parts. It has to be loaded before it is called.
-    pub fn new(parts: &[&str]) -> Script {
-        Script {
-            source: parts.concat(),
-            hash: Bytes::new(),
-        }
-    }
-
-    /// Loads it.
-    pub fn load(&mut self, server: &mut Server) -> Result<(), Failure> {
-        let mut cmd = redis::cmd("SCRIPT");
-        cmd.arg("LOAD").arg(&self.source);
-        self.hash = text(server.call(&cmd)?).ok_or_else(unexpected)?;
-        Ok(())
-    }
-
-    /// Begins a call with these keys.
-    pub fn call(&self, keys: &[&[u8]]) -> Cmd {
-        let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(&self.hash).arg(keys.len()).arg(keys);
-        cmd
-    }
-}
-
-/// The question of a claim: how many jobs are passed over, how many are claimed at most, and the time of the source.
-#[derive(Debug, Clone, Copy)]
-pub struct Want {
-    /// The jobs of the place that are passed over.
-    pub offset: u64,
-    /// The most jobs.
-    pub count: usize,
-    /// Unix ms.
-    pub now: u64,
-}
-
-/// Begins a call of a peer's script on a place: `take` claims for the holder of the lease, `peek` only reads.
-pub fn claim(
-    script: &Script,
-    keys: &Keys,
-    place: &Place,
-    mode: &str,
-    token: &str,
-    want: Want,
-) -> Cmd {
-    let mut cmd = script.call(&[
-        &keys.claim,
-        &keys.state,
-        &keys.lease,
-        &place.key,
-        &keys.stem,
-    ]);
-    cmd.arg(token).arg(mode).arg(want.offset).arg(want.count);
-    cmd.arg(&place.name)
-        .arg(want.now)
-        .arg(place.kind)
-        .arg(&place.words);
-    cmd
-}
-
-/// The keys of an import at both ends.
-#[derive(Debug, Clone)]
-pub struct Keys {
-    /// The list of the jobs that are claimed and not yet deleted.
-    pub claim: Bytes,
-    /// A hash with the id of the run and the number of its last job.
-    pub state: Bytes,
-    /// The lease, which names the ledger.
-    pub lease: Bytes,
-    /// The claimed jobs that stay, until they are put back.
-    pub stays: Bytes,
-    /// The jobs that could not be put back, because their ids are in use again.
-    pub conflicts: Bytes,
-    /// How far an undo has come.
-    pub undone: Bytes,
-    /// The beginning of the keys of the queue.
-    pub stem: Bytes,
-}
-
-impl Keys {
-    /// Returns the keys beside those of a queue.
-    pub fn of(stem: Bytes) -> Keys {
-        let beside = |name: &str| [stem.as_slice(), b":dq:", name.as_bytes()].concat();
-        Keys {
-            claim: beside("claim"),
-            state: beside("import"),
-            lease: beside("lease"),
-            stays: beside("stays"),
-            conflicts: beside("conflicts"),
-            undone: beside("undone"),
-            stem,
-        }
-    }
-}
-
-/// Returns a key of the import `id` in the slot of the queue `key`.
-pub fn at_target(key: &[u8], what: &str, id: &str) -> String {
-    let name = String::from_utf8_lossy(key);
-    let tag = name
-        .split_once('{')
-        .and_then(|(_, rest)| rest.split_once('}'));
-    let tag = tag.map(|(tag, _)| tag).filter(|tag| !tag.is_empty());
-    format!("dq:{what}:{{{}}}:{id}", tag.unwrap_or(&name))
-}
 
 /// Both ends.
 pub struct Ends {
@@ -149,17 +37,6 @@ pub struct Ends {
     back: Script,
     /// Whether the target says when its disk has what it was sent.
     waits_for_disk: bool,
-}
-
-/// The outcome of a batch at the target.
-#[derive(Debug, Default)]
-pub struct Sent {
-    /// The number of the last job that is there.
-    pub last: u64,
-    /// Why it went no further, in the server's words.
-    pub refused: String,
-    /// The numbers of jobs whose id belongs to another message.
-    pub taken: Vec<u64>,
 }
 
 impl Ends {
@@ -232,14 +109,14 @@ impl Ends {
         }
     }
 
-    /// Sends jobs. Numbers up to the marker are passed over, so a call may be repeated.
-    pub fn send(
-        &mut self,
-        key: &[u8],
-        marker: &str,
-        jobs: &[(u64, Vec<Words>)],
-    ) -> Result<Sent, Failure> {
-        send(&mut self.target, &self.send, key, marker, jobs)
+    /// Begins to send jobs. Numbers up to the marker are passed over, so a call may be repeated.
+    pub fn begin(&mut self, key: &[u8], marker: &str, jobs: &[Job]) -> Result<(), Failure> {
+        sending::begin(&mut self.target, &self.send, key, marker, jobs)
+    }
+
+    /// Waits for the outcome of the jobs that are being sent.
+    pub fn sent(&mut self) -> Result<Sent, Failure> {
+        sending::outcome(&mut self.target)
     }
 
     /// Takes the first `count` jobs off the claim list, once ledger and target have them on their disks.
@@ -310,97 +187,7 @@ pub enum Back {
     Undo(u64),
 }
 
-/// Sends jobs by the script of `lua/send.lua`. Numbers up to the marker are passed over, so a call may be repeated.
-pub fn send(
-    target: &mut Server,
-    script: &Script,
-    key: &[u8],
-    marker: &str,
-    jobs: &[(u64, Vec<Words>)],
-) -> Result<Sent, Failure> {
-    let mut cmds = Vec::new();
-    for part in jobs.chunks(SCRIPT) {
-        let mut cmd = script.call(&[key, marker.as_bytes()]);
-        for (number, commands) in part {
-            cmd.arg(*number).arg(commands.len());
-            for words in commands {
-                cmd.arg(words.len()).arg(words);
-            }
-        }
-        cmds.push(cmd);
-    }
-    let mut sent = Sent::default();
-    for reply in target.pipeline(&cmds).map_err(at_target_end)? {
-        let reply = match reply {
-            Err(Failure::Refused(words)) if words.starts_with("OOM") => {
-                sent.refused = words;
-                break;
-            }
-            other => other.map_err(at_target_end)?,
-        };
-        let Value::Array(parts) = reply else {
-            return Err(unexpected());
-        };
-        let [last, refused, taken] = <[Value; 3]>::try_from(parts).map_err(|_| unexpected())?;
-        if let Value::Int(last) = last {
-            sent.last = last as u64;
-        }
-        let number = |text: Bytes| String::from_utf8_lossy(&text).parse::<u64>().ok();
-        sent.taken
-            .extend(texts(taken).into_iter().filter_map(number));
-        sent.refused = String::from_utf8_lossy(&text(refused).unwrap_or_default()).into_owned();
-        if !sent.refused.is_empty() {
-            break;
-        }
-    }
-    Ok(sent)
-}
-
 /// Returns whether it is time to delete from a claim list.
 pub fn is_time(window: usize, last: Instant, least: Duration) -> bool {
     window >= WINDOW || (window > 0 && last.elapsed() >= least)
-}
-
-/// Says that a failure came from the source.
-pub fn at_source(failure: Failure) -> Failure {
-    named("SOURCE", failure)
-}
-
-/// Says that a failure came from the target.
-pub fn at_target_end(failure: Failure) -> Failure {
-    named("TARGET", failure)
-}
-
-fn named(end: &str, failure: Failure) -> Failure {
-    match failure {
-        Failure::Lost(words) => Failure::Lost(format!("{end}: {words}")),
-        Failure::Refused(words)
-            if words.starts_with("WRONGTYPE") || words.contains("WRONGTYPE") =>
-        {
-            Failure::Refused(format!(
-                "TYPE {end}: a key of the queue has another type: {words}"
-            ))
-        }
-        Failure::Refused(words) => Failure::Refused(format!("{end}: {words}")),
-        other => other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_marker_is_in_the_slot_of_the_queue() {
-        for (key, tag) in [
-            ("bull:mails", "{bull:mails}"),
-            ("{bull}:mails", "{bull}"),
-            ("a{b}c{d}", "{b}"),
-        ] {
-            assert_eq!(
-                at_target(key.as_bytes(), "import", "1"),
-                format!("dq:import:{tag}:1")
-            );
-        }
-    }
 }

@@ -10,9 +10,10 @@ use rustix::fs::{fdatasync, fstat, FileType};
 use serde_json::{json, Map, Value as Json};
 
 use super::args::ExportArgs;
-use super::ends::{at_source, Script};
+use super::fault::at_source;
 use super::ledger::new_id;
 use super::read::{clock, number};
+use super::script::Script;
 use crate::failure::Failure;
 use crate::model::record::{bytes, Record};
 use crate::model::settings::server_words;

@@ -12,10 +12,12 @@ use std::time::Duration;
 use serde_json::{json, Value as Json};
 
 use super::args::ImportArgs;
-use super::ends::{at_target, at_target_end, send, Script};
 use super::export::Sum;
-use super::lane::command;
-use super::peer::{on, words, Words};
+use super::fault::at_target_end;
+use super::keys::at_target;
+use super::peer::{command, on, words, Words};
+use super::script::Script;
+use super::sending::send;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::server::{Endpoint, Server};

@@ -1,25 +1,25 @@
 //! One queue on its way: claim, ledger, send, delete.
 
+mod batch;
 mod begin;
+mod pace;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use super::ends::{at_source, at_target_end, claim, is_time, Back, Ends, Keys, Want, SCRIPT};
-use super::ledger::Entry;
-use super::peer::{on, Names, Peer, Place, Running, Seen, State, Words};
+use super::ends::{is_time, Back, Ends};
+use super::fault::{at_source, at_target_end};
+use super::keys::Keys;
+use super::peer::{command, on, Names, Peer, Place, Running, Seen, State};
 use super::read::{number, texts};
 use super::record::{Bytes, Record};
-use super::stop::Stop;
+use super::script::SCRIPT;
 use crate::failure::Failure;
-use crate::model::record::unexpected;
 use crate::text::printable;
-use crate::time_text::here;
-
-/// The first and the longest wait for a target that is full, ms.
-const WAITS: (u64, u64) = (100, 5000);
+use batch::Batch;
+pub use pace::Pace;
 
 /// How long the jobs that stay in a place are passed over before they are looked at again.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -46,6 +46,10 @@ pub struct Lane {
     sent: u64,
     /// How many jobs at the head of the claim list are at the target, or stay.
     window: usize,
+    /// How many jobs at the head of the claim list have been read.
+    read: usize,
+    /// The jobs that are being sent.
+    sending: Option<Batch>,
     /// Those of the window that stay.
     staying: Vec<Bytes>,
     settled_at: Instant,
@@ -56,147 +60,11 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Claims from a place, or from none, and reads the claimed jobs that are not at the target. Returns those, and what was
-    /// passed over in the place, as id and reason.
-    fn pull(
-        &mut self,
-        ends: &mut Ends,
-        place: Option<&Place>,
-        offset: u64,
-        want: usize,
-    ) -> Result<Pulled, Failure> {
-        let mut cmds = Vec::new();
-        if let Some(place) = place {
-            let scripts = if offset == 0 {
-                want.div_ceil(SCRIPT)
-            } else {
-                1
-            };
-            for _ in 0..scripts {
-                let want = Want {
-                    offset,
-                    count: want.min(SCRIPT),
-                    now: here().saturating_add_signed(self.skew),
-                };
-                cmds.push(claim(
-                    &ends.peer,
-                    &self.keys,
-                    place,
-                    "take",
-                    &self.token,
-                    want,
-                ));
-            }
-        }
-        let mut range = on("LRANGE", &self.keys.claim);
-        range
-            .arg(self.window)
-            .arg(self.window + want.max(SCRIPT) - 1);
-        cmds.push(range);
-        let mut replies = ends.source.pipeline(&cmds).map_err(at_source)?;
-        let claimed = texts(replies.pop().ok_or_else(unexpected)?.map_err(at_source)?);
-        let mut pulled = Pulled::default();
-        for reply in replies {
-            pulled.passed = passed(reply.map_err(at_source)?)?;
-        }
-        for packed in claimed {
-            pulled.records.push(Record::unpack(packed).ok_or_else(|| {
-                let list = printable(&self.keys.claim);
-                Failure::mistake(format!(
-                    "UNKNOWN {list}: another version of dq has claimed jobs there"
-                ))
-            })?);
-        }
-        Ok(pulled)
-    }
-
-    /// Brings claimed jobs into the ledger and to the target. Waits while that is full.
-    fn push(
-        &mut self,
-        ends: &mut Ends,
-        peer: &dyn Peer,
-        records: Vec<Record>,
-        stop: &Stop,
-    ) -> Result<u64, Failure> {
-        ends.ledger
-            .turn(&self.names.queue, &self.names.key, &self.marker);
-        let mut jobs = Vec::with_capacity(records.len());
-        let mut why = BTreeMap::new();
-        for record in &records {
-            ends.ledger.add_job(&self.marker, record);
-            jobs.push((
-                record.number,
-                peer.translate(record, &self.names)
-                    .unwrap_or_else(|reason| {
-                        why.insert(record.number, reason);
-                        Vec::new()
-                    }),
-            ));
-        }
-        ends.ledger.write()?;
-        let (mut wait, mut rest) = (WAITS.0, jobs.as_slice());
-        while !rest.is_empty() {
-            let sent = ends.send(&self.names.key, &self.marker, rest)?;
-            self.sent = self.sent.max(sent.last);
-            why.extend(
-                sent.taken
-                    .iter()
-                    .map(|number| (*number, "ID TAKEN at the target".to_owned())),
-            );
-            rest = rest
-                .get(rest.partition_point(|(number, _)| *number <= self.sent)..)
-                .unwrap_or_default();
-            if sent.refused.is_empty() {
-                continue;
-            }
-            let words = printable(sent.refused.as_bytes());
-            if !["QUEUEFULL", "OOM", "PAUSED"]
-                .iter()
-                .any(|word| words.contains(word))
-            {
-                return Err(Failure::Refused(format!(
-                    "TARGET {}: {words}",
-                    printable(&self.names.key)
-                )));
-            }
-            if stop.is_asked() {
-                break;
-            }
-            if wait == WAITS.0 {
-                eprintln!(
-                    "dq: TARGET {}: {words}: waiting",
-                    printable(&self.names.key)
-                );
-            }
-            ends.hold(&self.keys, &self.token)?;
-            stop.sleep(Duration::from_millis(wait));
-            wait = (wait * 2).min(WAITS.1);
-        }
-        let mut moved = 0;
-        for record in records
-            .into_iter()
-            .filter(|record| record.number <= self.sent)
-        {
-            self.window += 1;
-            match why.remove(&record.number) {
-                Some(reason) => {
-                    *self.stays.entry(reason).or_default() += 1;
-                    ends.ledger.add(&Entry::Stays(record.number));
-                    self.staying.push(record.packed);
-                }
-                None => {
-                    *self.moved.entry(record.place).or_default() += 1;
-                    moved += 1;
-                }
-            }
-        }
-        Ok(moved)
-    }
-
     /// Deletes what is at the target from the claim list.
     pub fn settle(&mut self, ends: &mut Ends) -> Result<(), Failure> {
         if self.window > 0 {
             ends.settle(&self.keys, &self.token, self.window, &self.staying)?;
+            self.read -= self.window;
             self.window = 0;
             self.staying.clear();
         }
@@ -228,23 +96,35 @@ impl Lane {
         let mut offset = known.map_or(0, |known| known.count);
         let mut why = BTreeMap::<String, u64>::new();
         let mut moved = 0;
-        while !pace.stop().is_asked() {
-            let pulled = self.pull(ends, Some(place), offset, pace.size())?;
+        if pace.stop().is_asked() {
+            return Ok(0);
+        }
+        self.ask(ends, Some(place), offset, pace.size())?;
+        loop {
+            let pulled = self.pulled(ends)?;
             offset += pulled.passed.len() as u64;
             for (_, reason) in pulled.passed.iter().filter(|(id, _)| !id.is_empty()) {
                 *why.entry(reason.clone()).or_default() += 1;
             }
-            if pulled.records.is_empty() {
-                if pulled.passed.is_empty() {
-                    break;
-                }
-                continue;
+            let is_over =
+                pace.stop().is_asked() || pulled.records.is_empty() && pulled.passed.is_empty();
+            if !is_over {
+                self.ask(ends, Some(place), offset, pace.size())?;
             }
-            let went = self.push(ends, peer, pulled.records, pace.stop())?;
-            moved += went;
+            let went = match pulled.records.is_empty() {
+                true => self.confirm(ends, pace.stop())?,
+                false => self.push(ends, peer, pulled.records, pace.stop())?,
+            };
             self.settle_in_time(ends, pace)?;
             pace.went(went);
+            moved += went;
+            if is_over {
+                break;
+            }
         }
+        let went = self.confirm(ends, pace.stop())?;
+        pace.went(went);
+        moved += went;
         if begins {
             let known = Passed {
                 count: offset,
@@ -361,50 +241,9 @@ impl Lane {
     }
 }
 
-/// The jobs that a claim brought.
-#[derive(Debug, Default)]
-struct Pulled {
-    records: Vec<Record>,
-    passed: Vec<(Bytes, String)>,
-}
-
 /// The jobs that were passed over in a place.
 struct Passed {
     count: u64,
     at: Instant,
     why: BTreeMap<String, u64>,
-}
-
-/// The pace of an import: how fast it goes.
-pub trait Pace {
-    /// Returns how many jobs the next batch has.
-    fn size(&mut self) -> usize;
-    /// Notes that jobs have gone, and waits if they went too fast.
-    fn went(&mut self, jobs: u64);
-    /// Returns what says that it is to end.
-    fn stop(&self) -> &Stop;
-    /// Returns the shortest time between two deletes from a claim list.
-    fn settle(&self) -> Duration;
-}
-
-/// Reads the second part of the reply of a claim: ids, each with the reason for which it stays.
-pub fn passed(reply: Value) -> Result<Vec<(Bytes, String)>, Failure> {
-    let Value::Array(mut parts) = reply else {
-        return Err(unexpected());
-    };
-    let pairs = texts(parts.pop().ok_or_else(unexpected)?);
-    let pairs = pairs.chunks_exact(2).filter_map(|pair| {
-        let reason = String::from_utf8_lossy(pair.get(1)?).into_owned();
-        Some((pair.first()?.clone(), reason))
-    });
-    Ok(pairs.collect())
-}
-
-/// Makes a command of words.
-pub fn command(words: &Words) -> redis::Cmd {
-    let mut cmd = redis::Cmd::new();
-    for word in words {
-        cmd.arg(word);
-    }
-    cmd
 }

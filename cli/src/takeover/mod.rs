@@ -1,14 +1,16 @@
 //! `dq import` and `dq export`: the jobs of a running queue of another system move into dq, and messages out of it.
 //!
 //! One engine knows the order in which nothing is lost or doubled: a job is claimed at its source (`lane`), written into
-//! a ledger (`ledger`), sent in one step with the marker that says so (`ends`), and then deleted from the claim. `peer`
+//! a ledger (`ledger`), sent in one step with the marker that says so (`sending`), and then deleted from the claim. `peer`
 //! has one file for each system with what it keeps where; `lua` has the scripts.
 
 pub mod args;
 mod dry;
 mod ends;
 mod export;
+mod fault;
 mod jsonl;
+mod keys;
 mod lane;
 mod ledger;
 mod peer;
@@ -17,6 +19,8 @@ mod read;
 mod record;
 mod report;
 mod run;
+mod script;
+mod sending;
 mod stop;
 mod undo;
 

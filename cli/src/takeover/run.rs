@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::args::{DeadJobs, From, ImportArgs, RunningJobs};
-use super::ends::{at_source, at_target_end, Ends};
+use super::ends::Ends;
+use super::fault::{at_source, at_target_end};
 use super::lane::{Lane, Pace};
 use super::ledger::Ledger;
 use super::peer::{

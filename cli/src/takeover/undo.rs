@@ -6,7 +6,9 @@ use std::path::Path;
 use serde_json::json;
 
 use super::args::{From, ImportArgs};
-use super::ends::{at_source, at_target, at_target_end, Back, Ends, Keys};
+use super::ends::{Back, Ends};
+use super::fault::{at_source, at_target_end};
+use super::keys::{at_target, Keys};
 use super::ledger::{new_id, Entry, Ledger, Reader};
 use super::peer::{on, Names, Peer};
 use super::read::{clock, number, text, texts};

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::{command, Lane};
+use super::Lane;
 use crate::failure::Failure;
-use crate::takeover::ends::{at_source, at_target, at_target_end, Ends, Keys, SCRIPT};
+use crate::takeover::ends::Ends;
+use crate::takeover::fault::{at_source, at_target_end};
+use crate::takeover::keys::{at_target, Keys};
 use crate::takeover::ledger::new_id;
-use crate::takeover::peer::{on, Names, Peer};
+use crate::takeover::peer::{command, on, Names, Peer};
 use crate::takeover::read::{clock, number, text};
+use crate::takeover::script::SCRIPT;
 use crate::takeover::stop::Stop;
 use crate::text::printable;
 use crate::time_text::here;
@@ -50,6 +53,8 @@ impl Lane {
             marker: String::new(),
             sent: 0,
             window: 0,
+            read: 0,
+            sending: None,
             staying: Vec::new(),
             settled_at: Instant::now(),
             skew,
@@ -118,10 +123,12 @@ impl Lane {
         };
         self.sent = String::from_utf8_lossy(&last).parse().unwrap_or(0);
         loop {
-            let pulled = self.pull(ends, None, 0, SCRIPT)?;
+            self.ask(ends, None, 0, SCRIPT)?;
+            let pulled = self.pulled(ends)?;
             let is_last = pulled.records.is_empty();
             if !is_last {
                 self.push(ends, peer, pulled.records, stop)?;
+                self.confirm(ends, stop)?;
             }
             if is_last || stop.is_asked() {
                 self.settle(ends)?;

@@ -32,12 +32,11 @@ local function claim(id, score)
     if field == 'rjk' then rjk = fields[at + 1] elseif field == 'deid' then deid = fields[at + 1]
     elseif field == 'opts' then opts = fields[at + 1] end
   end
-  if redis.call('EXISTS', name .. ':dependencies', name .. ':processed', name .. ':failed', name .. ':unsuccessful') > 0 then
-    return stay(id, 'FLOW')
-  end
-  local logs = redis.call('LRANGE', name .. ':logs', 0, -1)
-  if #logs > 0 then
-    extra[1] = {'logs', unpack(logs, 1, math.min(#logs, 5000))}
+  local flow = {name .. ':dependencies', name .. ':processed', name .. ':failed', name .. ':unsuccessful'}
+  if redis.call('EXISTS', name .. ':logs', unpack(flow)) > 0 then
+    if redis.call('EXISTS', unpack(flow)) > 0 then return stay(id, 'FLOW') end
+    local logs = redis.call('LRANGE', name .. ':logs', 0, 4998)
+    extra[1] = {'logs', unpack(logs)}
     bodies[#bodies + 1] = name .. ':logs'
   end
   if deid then

@@ -183,6 +183,15 @@ pub fn words<const N: usize>(words: [&[u8]; N]) -> Words {
     words.iter().map(|word| word.to_vec()).collect()
 }
 
+/// Makes a command of words.
+pub fn command(words: &Words) -> Cmd {
+    let mut cmd = Cmd::new();
+    for word in words {
+        cmd.arg(word);
+    }
+    cmd
+}
+
 /// Returns a key with more behind it.
 pub fn beside(stem: &[u8], rest: &str) -> Bytes {
     [stem, rest.as_bytes()].concat()
