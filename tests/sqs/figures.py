@@ -114,7 +114,7 @@ class Link:
         found = LENGTH.search(head)
         if not end or len(body) < int(found[1]):
             return 0
-        assert b" 200 " in head[:20] and b'"Failed"' not in body, self.got
+        assert b" 200 " in head[:20] and b'"SenderFault"' not in body, self.got
         if b"connection: close" in head.lower():
             self.socket.close()
             self.connect()
