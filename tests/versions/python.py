@@ -114,7 +114,8 @@ def _tests(folder: Path, row: Row, short: bool) -> str | None:
     problem = _run([*pytest, *(f"{TESTS}/{test}" for test in row.tests), *without])
     if problem is None and row.faults and not short:
         chosen = f"({FAULTS}) and not ({row.leaves_out})" if row.leaves_out else FAULTS
-        problem = _run([*pytest, f"{TESTS}/faults/test_faults_{row.faults}.py", "-k", chosen])
+        files = sorted(ROOT.glob(f"{TESTS}/faults/test_faults_{row.faults}*.py"))
+        problem = _run([*pytest, *map(str, files), "-k", chosen])
     return problem
 
 

@@ -38,6 +38,8 @@ class Driver:
     """How many handlers run at once."""
     ahead: int = 0
     """How many messages the worker takes ahead of them."""
+    is_early: bool = False
+    """Whether it acks a message when its handler begins."""
 
     def command(self, folder: Path) -> list[str]:
         raise NotImplementedError

@@ -3,7 +3,7 @@
 import asyncio
 import importlib.util
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import redis
@@ -27,6 +27,8 @@ class Driver:
     """How many handlers run at once."""
     ahead: int = 0
     """How many messages the worker takes ahead of them."""
+    is_early: bool = False
+    """Whether it acks a message when its handler begins."""
 
     def is_there(self) -> bool:
         return all(importlib.util.find_spec(module) for module in self.needs)
@@ -111,6 +113,7 @@ CELERY = Celery(
     ahead=2,
     keeps_errors=False,
 )
+CELERY_EARLY = replace(CELERY, name="Celery, early acks", is_early=True)
 DRAMATIQ = Dramatiq(
     "Dramatiq",
     ("dramatiq",),

@@ -26,6 +26,7 @@ class Scene(FaultyWorker):
     def popen(self, environment: dict[str, str]) -> subprocess.Popen:
         environment["PYTHONPATH"] = f"{ROOT / 'clients/python/src'}{os.pathsep}{PROGRAMS}"
         environment["PYTHONUNBUFFERED"] = "1"
+        environment["FAULTS_EARLY"] = "yes" if self.driver.is_early else ""
         command = [sys.executable, *self.driver.command]
         return subprocess.Popen(
             command, cwd=PROGRAMS, env=environment, stdout=self.output, stderr=self.output, start_new_session=True

@@ -13,7 +13,7 @@ app.conf.update(
     task_default_queue="work",
     broker_transport_options={"bind_grace": lease, "visibility_timeout": lease},
     broker_connection_retry_on_startup=True,
-    task_acks_late=True,
+    task_acks_late=not os.environ.get("FAULTS_EARLY"),
     task_reject_on_worker_lost=True,
     worker_prefetch_multiplier=2,
 )
