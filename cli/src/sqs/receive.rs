@@ -25,7 +25,7 @@ pub fn now() -> i64 {
     })
 }
 
-/// What a request for messages comes to.
+/// The result of a request for messages.
 pub enum Received {
     /// An answer.
     Now(Params),

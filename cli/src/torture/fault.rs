@@ -132,7 +132,7 @@ fn crash(fault: Fault, node: &mut Node, journal: &Journal, rng: &mut Rng) -> Res
     if fault == Fault::PowerEverysec {
         let to = journal.now();
         let mut history = journal.open();
-        // What an earlier failure has left is on the disk.
+        // The disk has the data that an earlier failure left.
         let earlier = history.windows.last().map_or(0.0, |w| w.to);
         let from = (at - EVERYSEC).max(earlier);
         history.windows.push(Window { from, at: dead, to });

@@ -132,7 +132,7 @@ pub struct History {
     pub verdicts: Vec<Verdict>,
     /// The FETCHes that took so long that the lease of a lost delivery may have run out: from, to.
     pub slow: Vec<(Ms, Ms)>,
-    /// What was done to the server, and when.
+    /// The faults of the server, each with its time.
     pub faults: Vec<(Ms, String)>,
     /// The failures after which calls may be undone.
     pub windows: Vec<Window>,

@@ -25,7 +25,7 @@ use report::Report;
 
 /// The longest time in which one fault is done again and again, and the shortest one that is worth its start, in s.
 const ROUND: (f64, f64) = (30.0, 2.0);
-/// What a round takes besides: until its servers run, its queue is empty and its history is checked, in s.
+/// The time that a round takes besides, in s: until its servers run, its queue is empty and its history is checked.
 const BESIDES: f64 = 10.0;
 
 /// Options of `dq torture`.

@@ -39,7 +39,7 @@ pub struct Node<'a> {
     pub disk: Disk,
 }
 
-/// What the disk of the server has done.
+/// The work of the server's disk.
 #[derive(Debug, Default)]
 pub struct Disk {
     /// The time of each sync, where they were watched.

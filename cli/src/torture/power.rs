@@ -1,4 +1,4 @@
-//! What a power failure takes: everything that was written and not synced.
+//! A power failure takes everything that was written and not synced.
 //!
 //! The server runs under ptrace, which needs no rights and no library in the server. At each fsync and fdatasync it is
 //! noted how long the file is, before the call. When the power fails, the server is killed and each file is cut somewhere
@@ -172,7 +172,7 @@ fn files(folder: &Path) -> Result<Vec<fs::Metadata>, Failure> {
 /// Watches the process, its threads and its children until it has ended.
 fn watch(process: Pid, fails_at_sync: &AtomicBool) -> Syncs {
     let mut syncs = Syncs::default();
-    // What each thread is in: nothing, a call that is none of ours, or a sync.
+    // Each thread is in nothing, in a call that is none of ours, or in a sync.
     let mut threads: HashMap<Pid, Option<Call>> = HashMap::new();
     let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
     loop {

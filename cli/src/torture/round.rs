@@ -38,7 +38,7 @@ const SYNCED: Duration = Duration::from_millis(2500);
 /// Records are kept for longer than any round, in ms.
 const FAR: u64 = 1 << 50;
 
-/// What a round has found.
+/// The findings of a round.
 pub struct Outcome {
     /// Its history.
     pub history: History,
@@ -46,7 +46,7 @@ pub struct Outcome {
     pub injected: usize,
     /// The promises that were broken.
     pub violations: Vec<Violation>,
-    /// What the disk has done.
+    /// The work of the disk.
     pub disk: Disk,
     /// The version of the server.
     pub version: String,
@@ -126,7 +126,7 @@ pub fn run(
         return Err(Failure::mistake("the queue is nowhere"));
     };
     let violations = match stop.is_asked() {
-        // What is not drained cannot be judged.
+        // A queue that is not drained cannot be judged.
         true => Vec::new(),
         false => {
             history.ends = ends(&mut node.connect()?)?;

@@ -13,7 +13,7 @@ const DRIFT: Ms = 20.0;
 pub struct Violation {
     /// The name of the rule.
     pub rule: &'static str,
-    /// What has happened.
+    /// The history so far.
     pub words: String,
     /// The messages that it is about.
     pub ids: Vec<String>,
@@ -143,7 +143,7 @@ fn refused_is_nothing(view: &View, found: &mut dyn FnMut(String, &[&str])) {
     }
 }
 
-/// What a failure takes are the last calls, never one before a call that stayed.
+/// A failure takes the last calls, and never one before a call that stayed.
 fn no_hole(view: &View, found: &mut dyn FnMut(String, &[&str])) {
     for w in &view.h.windows {
         let caught =

@@ -65,7 +65,7 @@ impl Role {
     }
 }
 
-/// What a visitor may do, and to which queues.
+/// The acts and the queues that are allowed to a visitor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rights {
     /// The part of the visitor.

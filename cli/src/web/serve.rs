@@ -202,7 +202,7 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
             return to("login", Some(request.cookie("")));
         }
     }
-    // What a program may do is behind api/: a token opens no page, and needs no form of one.
+    // A token opens no page. All that a program may do is behind api/.
     if ask.visitor.is_program() && !ask.path.starts_with("api/") {
         return finish(
             &ask,

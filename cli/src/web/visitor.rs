@@ -15,7 +15,7 @@ pub struct Visitor {
     /// The token that a form of this visitor must contain to be accepted. Empty for a program,
     /// which has shown a token of its own.
     pub csrf: String,
-    /// What the visitor may do.
+    /// The rights of the visitor.
     pub rights: Rights,
 }
 

@@ -25,7 +25,7 @@ const WAITS: (u64, u64) = (100, 5000);
 #[derive(Debug, Default)]
 pub(super) struct Pulled {
     pub records: Vec<Record>,
-    /// What was passed over in the place, as id and reason.
+    /// The jobs that were passed over in the place, as id and reason.
     pub passed: Vec<(Bytes, String)>,
 }
 

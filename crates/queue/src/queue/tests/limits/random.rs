@@ -360,10 +360,7 @@ impl World {
             }
             Step::Wait(ms, most) => {
                 self.now += ms;
-                self.advance(match most {
-                    0 => u64::MAX,
-                    most => most,
-                });
+                self.advance(if most == 0 { u64::MAX } else { most });
             }
             Step::Purge(kind) => {
                 let group = (kind == 1).then(|| b"g"[..].into());
