@@ -121,6 +121,24 @@ def test_a_message_that_is_too_old_is_gone(sqs, make, take, r):
     wait_for(lambda: r.execute_command("DQ.LEN", name, "dead") == 0, 5, "no dead message")
 
 
+def test_retention_begins_at_the_send(sqs, make, r):
+    """A queue's TTL begins when a message is due, and AWS' retention when it is sent."""
+    url = make(MessageRetentionPeriod=100)
+    name = f"sqs:{url.rsplit('/', 1)[1]}"
+    r.delete(name)
+    r.execute_command("DQ.CREATE", name, "CLOCK", "MANUAL", "TTL", 100_000)
+    sqs.send_message(QueueUrl=url, MessageBody="due at once")
+    sqs.send_message(QueueUrl=url, MessageBody="later", DelaySeconds=40)
+    sqs.send_message(QueueUrl=url, MessageBody="later than its retention", DelaySeconds=200)
+    long = {"dq.delay-ms": {"DataType": "Number", "StringValue": "200000"}}
+    sqs.send_message(QueueUrl=url, MessageBody="beyond AWS", MessageAttributes=long)
+    left = []
+    for moment in (99_999, 100_000, 200_000, 200_001, 299_999, 300_000):
+        r.execute_command("DQ.TICK", name, "TO", moment)
+        left.append(r.execute_command("DQ.LEN", name))
+    assert left == [4, 2, 2, 1, 1, 0]
+
+
 @pytest.mark.parametrize("action", ["SubscribeToMoon", "PublishBatch"])
 def test_an_action_that_is_not_there_is_refused(gateway, action):
     import urllib.error

@@ -26,12 +26,12 @@ const DELAY: &str = "dq.delay-ms";
 /// Sends messages, unless an attribute of the queue has changed. The keys are the queue, its
 /// attributes, and for a FIFO queue one for each message, where its deduplication is
 /// remembered for five minutes. The arguments are the version of the attributes, 1 for a FIFO
-/// queue, and for each message its id, body, delay, group and header.
+/// queue, and for each message its id, body, delay, TTL if not the queue's, group and header.
 pub const SEND: &str = r"
 if redis.call('HGET', KEYS[2], '.version') ~= ARGV[1] then return false end
 local fifo, replies = ARGV[2] == '1', {}
-for i = 3, #ARGV, 5 do
-  local remembered = KEYS[3 + (i - 3) / 5]
+for i = 3, #ARGV, 6 do
+  local remembered = KEYS[3 + (i - 3) / 6]
   local first = fifo and redis.call('GET', remembered)
   if first then
     replies[#replies + 1] = first
@@ -41,15 +41,16 @@ for i = 3, #ARGV, 5 do
       for _, word in ipairs({...}) do words[#words + 1] = word end
     end
     if ARGV[i + 2] ~= '0' then add('DELAY', ARGV[i + 2]) end
-    if ARGV[i + 3] ~= '' then add('GROUP', ARGV[i + 3]) end
+    if ARGV[i + 3] ~= '' then add('TTL', ARGV[i + 3]) end
+    if ARGV[i + 4] ~= '' then add('GROUP', ARGV[i + 4]) end
     local reply = ARGV[i]
     if fifo then
       local number = redis.call('HINCRBY', KEYS[2], '.sequence', 1)
       local sequence = string.format('1%019.0f', number)
-      add('HEADERS', 2, 'sqs', ARGV[i + 4], 'sqs-sequence', sequence)
+      add('HEADERS', 2, 'sqs', ARGV[i + 5], 'sqs-sequence', sequence)
       reply = reply .. ' ' .. sequence
     else
-      add('HEADERS', 1, 'sqs', ARGV[i + 4])
+      add('HEADERS', 1, 'sqs', ARGV[i + 5])
     end
     local sent = redis.pcall(unpack(words))
     if type(sent) == 'table' and sent.err then
@@ -68,6 +69,9 @@ struct Ready {
     id: String,
     body: String,
     delay: i64,
+    /// Milliseconds from its delay to the end of its retention, which begins at the send. None:
+    /// the retention of the queue.
+    left: Option<i64>,
     group: String,
     meta: Meta,
     sums: Built,
@@ -244,9 +248,16 @@ fn ready(call: &Call, queue: &Queue, given: &Params) -> Result<Ready, Fault> {
             None
         }
     };
-    let delay = match attributes.get(DELAY) {
-        Some(value) => beyond(value)?,
-        None => delay.unwrap_or_else(|| queue.number("DelaySeconds")) * 1000,
+    let (delay, left) = match attributes.get(DELAY) {
+        // A delay longer than the retention is what this attribute is for.
+        Some(value) => (beyond(value)?, None),
+        None => match delay.unwrap_or_else(|| queue.number("DelaySeconds")) {
+            0 => (0, None),
+            delay => {
+                let left = queue.number("MessageRetentionPeriod") - delay;
+                (delay * 1000, Some((left * 1000).max(1)))
+            }
+        },
     };
     let sums = Built::default()
         .with("MD5OfMessageBody", message::md5(body.as_bytes()))
@@ -256,6 +267,7 @@ fn ready(call: &Call, queue: &Queue, given: &Params) -> Result<Ready, Fault> {
         id: store::uuid(),
         body,
         delay,
+        left,
         group: group.unwrap_or_default(),
         meta: Meta {
             attributes: attributes.clone(),
@@ -333,6 +345,8 @@ async fn sent(
         args.push(message.id.clone().into_bytes());
         args.push(message.body.clone().into_bytes());
         args.push(message.delay.to_string().into_bytes());
+        let left = message.left.map(|left| left.to_string());
+        args.push(left.unwrap_or_default().into_bytes());
         args.push(message.group.clone().into_bytes());
         args.push(message.meta.header().into_bytes());
     }
