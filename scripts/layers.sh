@@ -56,7 +56,7 @@ no_use "$library/queue" 'args|codec'
 # The program: each line is a layer, and uses only those before it. The rooms of one line do not use each other.
 program=${3:-cli/src}
 floors=(
-    'text table time_text json failure output secret'
+    'text table time_text json failure output secret data_folder'
     'server'
     'model'
     'command top web'

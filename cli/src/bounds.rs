@@ -41,8 +41,8 @@ bounds! {
     PAGE = "page", 1, 1_000_000;
     /// The failures that a message of an export is forgiven.
     RETRIES_LEFT = "retries-left", -1, MAX_EXACT - 1;
-    /// The newest step of a history that was written to a file, of which each is five minutes.
-    NEWEST = "newest", 0, MAX_EXACT / 300_000;
+    /// The newest step of a history that was written to a file, of which each is a minute or more.
+    NEWEST = "newest", 0, MAX_EXACT / 60_000;
     /// How often a message was delivered before, as a header says.
     RECEIVED = "n", 0, MAX_EXACT;
     /// When a message was sent, as a header says, in Unix ms.

@@ -10,6 +10,7 @@
 mod args;
 mod bounds;
 mod command;
+mod data_folder;
 mod failure;
 mod glob;
 mod json;

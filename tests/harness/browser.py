@@ -74,6 +74,12 @@ class Browser:
         """Presses keys, wherever the focus is."""
         selenium().ActionChains(self.driver).send_keys(*keys).perform()
 
+    def hover(self, selector: str, place: float) -> None:
+        """Moves the pointer over an element: -0.5 is its left end, 0.5 its right end."""
+        [element, *_] = self.all(selector)
+        actions = selenium().ActionChains(self.driver)
+        actions.move_to_element_with_offset(element, int(element.size["width"] * place), 0).perform()
+
     def click(self, words: str) -> None:
         """Clicks the link or button of these words."""
         self._do("xpath", f"//main//*[self::a or self::button or self::summary][normalize-space()='{words}']", 0, lambda it: it.click())

@@ -4,11 +4,13 @@ import html
 import json
 import re
 import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from html.parser import HTMLParser
 from http.cookiejar import CookieJar
+from pathlib import Path
 
 from tests.harness.cli import Cli
 from tests.harness.server import wait_for
@@ -22,13 +24,15 @@ class Web:
         self.cli = cli
         self.args = [*map(str, before), "web", "--listen", listen, "--interval", "100ms", *map(str, options)]
         self.log_path = log
+        # Another program on the same port, in another test, has another history.
+        self.data = Path(log).with_suffix(".data")
         self.process = None
 
     def __enter__(self):
         with open(self.log_path, "w") as log:
             command = [self.cli.program, *self.args]
             self.process = subprocess.Popen(
-                command, env=self.cli.env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True
+                command, env={**self.cli.env(), "XDG_DATA_HOME": str(self.data)}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True
             )
         line = self.process.stdout.readline()
         assert line.startswith("dq web listens on http://"), (line, self.log_path.read_text())
@@ -138,3 +142,11 @@ class Visitor:
 
             return wait_for(ended, 30, "the end of the action")
         return done
+
+
+def past(queue, steps, kind=None, ago=0):
+    """A line of the file of a history: in each grain these steps, the newest of which ended a while ago."""
+    now = int(time.time() * 1000)
+    grains = [{"newest": (now - ago) // step - 1, "steps": steps} for step in (60_000, 300_000, 3_600_000)]
+    names = {"queue": queue and queue.encode().hex(), "type": kind and kind.encode().hex()}
+    return json.dumps({**names, "grains": grains}) + "\n"

@@ -152,7 +152,7 @@ class Pages:
         yield self.row("server", lambda: get("server"))
         yield self.row("all figures as JSON", lambda: get("api/queues"))
         yield self.row("queue as JSON", lambda: get("api/queue", queue=BIG))
-        yield self.row("last day as JSON", lambda: get("api/day"))
+        yield self.row("history as JSON", lambda: get("api/history", span="7d"))
         yield self.row("queue, a small one", lambda: get("queue", queue="queue-00007"))
         for state in ("ready", "delayed", "running", "dead", "finished"):
             yield self.row(

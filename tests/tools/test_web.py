@@ -47,7 +47,7 @@ def test_trouble_comes_first_and_totals_before_it(start, r3):
     for name, words in (("c", ["FATAL"]), ("b", [])):
         do("DQ.NACK", name, do("DQ.FETCH", name)[0][1], *words)
     page = start().visitor().sees("", "3 queues", "3 ready", "1 blocked", "1 dead")
-    rows = re.findall(r'<td class="first"><a href="queue\?queue=(\w)', page.text)
+    rows = re.findall(r'<td class="first"><input[^>]*> <a href="queue\?queue=(\w)', page.text)
     assert rows == ["c", "b", "a"], "dead, held, well"
     assert page.links()["1dead"] == "errors"
 
@@ -63,7 +63,7 @@ def test_overdue_work_that_is_blocked_has_an_age_and_comes_first(start, dq, r3):
     assert do("DQ.INFO", "late")[b"oldest-ready-age"] is None
     web = start().visitor()
     page = web.sees("", "2m30s oldest due")
-    assert re.findall(r'<td class="first"><a href="queue\?queue=(\w+)', page.text) == ["late", "dead"]
+    assert re.findall(r'<td class="first"><input[^>]*> <a href="queue\?queue=(\w+)', page.text) == ["late", "dead"]
     assert re.search(r'class="n bad"[^>]*data-label="oldest due"[^>]*>2m30s<', page.text)
     assert "the oldest due message has waited 2m30s" in web.get("queue", queue="late").words()
     assert [line.split()[10] for line in dq("ls", "--sort", "trouble").stdout.splitlines()] == ["OLDEST", "2m30s", "-"]

@@ -168,9 +168,9 @@ def test_a_user_sees_and_changes_only_the_queues_of_its_globs(start, file, shop)
         fields = {name: FIELDS[name] for name in wanted - {"queue"}}
         if any(one["name"] == "queue" for one in kinds["get"]["parameters"]):
             assert me.ask(f"{path[1:]}?queue=secret&" + "&".join(f"{k}={v}" for k, v in fields.items())).status == 403, path
-        elif path != "/api/day":
+        elif path != "/api/history":
             assert "secret" not in me.get(path[1:], **fields).text, path
-    assert me.ask("api/day").status == 403
+    assert me.ask("api/history").status == 403
     found = json.loads(me.get("api/search", find="b1").text)
     assert {hit["queue"] for hit in found["found"]} == {"shop", "shop2"}
     before = shop.execute_command("DEBUG", "DIGEST-VALUE", "secret", "mails:{0}")

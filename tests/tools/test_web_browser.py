@@ -9,7 +9,7 @@ import pytest
 from tests.harness.browser import Browser
 from tests.harness.cli import Cli
 from tests.harness.server import wait_for
-from tests.harness.web import Web
+from tests.harness.web import Web, past
 
 pytest_plugins = ["tests.harness.cli_fixtures"]
 pytestmark = pytest.mark.timeout(600)
@@ -189,6 +189,36 @@ def test_the_errors_of_earlier_attempts_are_opened_on_the_page_of_a_message(r3, 
     assert clean.run("return document.querySelector('#attempts details').open")
 
 
+def test_the_values_of_a_picture_are_under_the_pointer_and_by_keyboard(r3, program, server, clean, tmp_path):
+    fill(r3.execute_command)
+    (tmp_path / "history").write_text(past(None, [[40, 0, 0, 0, 0], [7, 0, 0, 0, 2000]]) + past("shop", [[7, 0, 0, 0, 0]] * 2))
+    cli = Cli(program, f"redis://127.0.0.1:{server.port}")
+    with Web(cli, tmp_path / "web.log", "--history", tmp_path / "history") as web:
+        clean.open(f"{web.url}?span=15m")
+        clean.sees("compare queues", "sent in 1m max 40")
+        # The right end, and the middle, of which nothing is known.
+        for place, value in ((0.49, r": (7|-)$"), (0, ": -$")):
+            clean.hover("#history .chart", place)
+            wait_for(lambda value=value: re.search(r"^\d\d-\d\d \d\d:\d\d" + value, clean.text("#history output")), 20, value)
+        clean.run("document.querySelector('#history figure').focus()")
+        values = []
+        for key in ("\ue010", "\ue012", "\ue012"):  # End, and twice to the left
+            clean.press(key)
+            values.append(clean.text("#history output").split()[-1])
+        assert ["40", "7"] == [value for value in values if value != "-"][::-1], values
+        clean.run("document.activeElement.blur()")
+        assert clean.text("#history output") == ""
+        # Marked queues are in one picture.
+        clean.click_on('input[name="pick"][value="shop"]')
+        clean.click_on('input[name="pick"][value="mails"]')
+        clean.click("Compare")
+        clean.at("history?pick=shop&pick=mails")
+        clean.sees("shop", "mails", within=".legend")
+        clean.run("document.querySelector('figure').focus()")
+        clean.press("\ue011")
+        clean.sees("shop -, mails -", within="output")
+
+
 def test_nothing_is_asked_for_while_the_page_is_hidden(r3, web, clean):
     fill(r3.execute_command)
     clean.open(web.url)
@@ -238,7 +268,7 @@ def test_every_page_fits_its_screen(r3, web, clean, scheme, width, height):
         pages += [f"message?queue={long}&id={long}", "confirm?act=pause&queue=shop", f"send?queue={long}", "nope"]
         pages += ["errors", f"errors?queue={long}", "server", f"settings?queue={long}", f"schedule?queue={long}", f"types?queue={long}"]
         pages += [f"reschedule?queue={long}&id={long}", f"edit?queue={long}&id={long}", f"search?find={long}"]
-        pages += ["messages", "workers", "schedules", f"tree?queue={long}&id={long}", f"limit?queue={long}"]
+        pages += ["messages", "workers", "schedules", f"tree?queue={long}&id={long}", f"limit?queue={long}", f"history?pick={long}"]
         for page in pages:
             clean.open(web.url + page)
             clean.sees("dq")

@@ -1,4 +1,4 @@
-"""The figures of `dq web`: of the last day, of run times, of the server, as JSON, and on the wire."""
+"""The figures of `dq web`: their history, run times, the server, as JSON, and on the wire."""
 
 import gzip
 import http.client
@@ -9,7 +9,7 @@ import urllib.parse
 import pytest
 
 from tests.harness.server import wait_for
-from tests.harness.web import Web
+from tests.harness.web import Web, past
 
 pytest_plugins = ["tests.harness.web_fixtures"]
 pytestmark = pytest.mark.timeout(600)
@@ -101,10 +101,9 @@ def test_the_figures_are_json_for_programs(start, shop):
     assert [hit["queue"] for hit in found["found"]] == ["shop"] and found["looked-at"] == found["queues"] == 5
     assert found["found"][0]["message"]["state"] == "dead"
     me.get("api/search", status=400)
-    day = json.loads(me.get("api/day").text)
-    assert (day["step"], day["source"]) == (300_000, "") and day["steps"][-1]["waiting"] > 0
-    assert day["steps"][-1]["at"] % 300_000 == 0
-    assert json.loads(me.get("api/day", queue="nope").text)["steps"] == []
+    history = json.loads(me.get("api/history", span="7d").text)
+    assert history == {"span": "7d", "step": 3_600_000, "source": "", "steps": []}, "the first hour is not over"
+    me.get("api/history", span="2h", status=400)
     assert json.loads(me.get("api/types", queue="shop").text) == {"since": None, "types": []}
     [error] = json.loads(me.get("api/errors", queue="shop").text)["errors"]
     assert (error["error"], error["count"]) == ("no such mailbox", 1)
@@ -169,19 +168,82 @@ def test_a_user_without_the_right_to_info_sees_no_warnings(start, server, shop):
         shop.execute_command("ACL", "DELUSER", "viewer")
 
 
-def test_the_last_day_is_kept_in_a_file(dq, r3, tmp_path):
+def test_the_history_has_four_spans_and_is_kept_in_a_file(start, r3, tmp_path):
     path = tmp_path / "history"
     r3.execute_command("DQ.SEND", "q", "x")
-    with Web(dq, tmp_path / "a.log", "--history", path) as web:
-        web.visitor().sees("", "q")
-        wait_for(lambda: path.read_text(), what="the file")
+    path.write_text("damaged\n" + past(None, [0, [7, 5, 2, 9, 4000]]) + past("q", [[3, 1, 0, 2, 0]] * 2))
+    me = start("--history", path).visitor()
+    for span, each in {"": "1m", "15m": "1m", "24h": "5m", "7d": "1h"}.items():
+        words = me.sees("", "History", "compare queues", span=span).words()
+        assert f"sent in {each} max 7" in words and "overdue at most max 4.0s" in words, words
+    words = me.get("queue", queue="q", span="24h").words()
+    assert "sent in 5m max 3" in words and "10m of it are known" in words
+    # Lines that are not there yet are no lines at zero.
+    [line] = re.findall(r'data-words="([^"]*)"', me.get("queue", queue="q").text)[:1]
+    assert line == " ".join(["-"] * 58 + ["3", "3"])
+    history = json.loads(me.get("api/history", queue="q", span="24h").text)
+    assert (history["step"], [step["sent"] for step in history["steps"]]) == (300_000, [3, 3])
+    assert history["steps"][1]["at"] - history["steps"][0]["at"] == 300_000
+    assert json.loads(me.get("api/history", queue="nope").text)["steps"] == []
+    # A new step of five minutes begins with the program, so the file is written.
+    wait_for(lambda: "damaged" not in path.read_text(), what="the file")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert lines[0]["queue"] is None and 1 <= len(lines[0]["steps"]) <= 2
-    # An hour ago something was sent.
-    lines[0]["newest"] -= 12
-    lines[0]["steps"] = [[7, 5, 2, 9, 4000]] * 3
-    path.write_text("damaged\n" + "".join(json.dumps(line) + "\n" for line in lines))
-    with Web(dq, tmp_path / "b.log", "--history", path) as web:
-        page = web.visitor().sees("", "The last day")
-        assert "sent in 5 minutes max 7" in page.words() and "overdue at most max 4.0s" in page.words()
+    assert [line["queue"] for line in lines] == [None, b"q".hex()]
+    assert lines[0]["grains"][2]["steps"][-2] == [7, 5, 2, 9, 4000]
+
+
+def test_the_history_is_in_the_data_folder_unless_something_else_is_said(dq, r3, tmp_path):
+    r3.execute_command("DQ.SEND", "q", "x")
+    for options, files in ([], 1), (["--match", "q*"], 1), (["--no-history"], 0):
+        log = tmp_path / f"{files}{len(options)}.log"
+        with Web(dq, log, *options) as web:
+            web.visitor().sees("", "q")
+            wait_for(lambda web=web, files=files: len(list(web.data.glob("dq/web/127-0-0-1-*.history"))) == files, what="the file")
+    (tmp_path / "b.data").write_text("a file, not a folder")
+    with Web(dq, tmp_path / "b.log") as web:
+        web.visitor().sees("", "q")
+        assert "not kept over a restart" in web.log_path.read_text()
     assert "No such file" in dq("web", "--history", tmp_path / "no/where", code=1).stderr
+
+
+def test_eight_queues_are_in_one_picture(start, r3, tmp_path):
+    path = tmp_path / "history"
+    for n in range(10):
+        r3.execute_command("DQ.SEND", f"q{n}", "x")
+    path.write_text("".join(past(f"q{n}", [[n, 0, 0, 0, 0]] * 3) for n in range(10)))
+    me = start("--history", path).visitor()
+
+    def lines(page):
+        """The names of the lines of the first picture."""
+        first = re.search(r"<figure.*?</figure>", page.text, re.DOTALL)[0]
+        return re.findall(r'data-name="([^"]*)"', first)
+
+    page = me.sees("history", "The queues to which most was sent", "These are the first 8 of 10")
+    assert lines(page) == [f"q{n}" for n in range(9, 1, -1)] and "sent in 1m max 9" in page.words()
+    page = me.ask("history?pick=q1&pick=q7&pick=q1&span=7d")
+    assert lines(page) == ["q1", "q7"] and "sent in 1h max 7" in page.words()
+    assert lines(me.ask(page.links()["×"])) == ["q1"], "without the second"
+    assert len(lines(me.get("history", pick="q*"))) == 8
+    assert 'data-words="- ' in me.get("history", pick="nothing-of-this-name").text.replace("- - ", "- ")
+
+
+def test_run_times_of_a_type_are_kept_over_time(start, r3, tmp_path):
+    path = tmp_path / "history"
+    do = r3.execute_command
+    do("DQ.CREATE", "q", "CLOCK", "MANUAL", "RETAIN", 10_000_000)
+    path.write_text(past("q", [0, [4, 400, 250]], "mail") + past("q", [[1, 90_000, 90_000]], "pdf"))
+    for took in (100, 300):
+        do("DQ.SEND", "q", "x", "TYPE", "mail")
+        [[_, receipt, *_]] = do("DQ.FETCH", "q", "LEASE", 100_000)
+        do("DQ.TICK", "q", "ADVANCE", took)
+        do("DQ.ACK", "q", receipt)
+    me = start("--history", path).visitor()
+    words = me.sees("types", "mail 2", queue="q", span="24h").words()
+    assert "run time on the average max 1m30s" in words and "longest run time max 1m30s" in words
+
+    def averages():
+        return re.search(r'data-name="mail" data-words="([^"]*)"', me.get("types", queue="q").text)[1].split()
+
+    assert averages()[-2:] in (["0ms", "100ms"], ["100ms", "200ms"])
+    # Those two messages are in the minute that goes on, and shown when it is over.
+    wait_for(lambda: averages()[-1] == "200ms", 90, "the next minute")

@@ -1,4 +1,4 @@
-"""`dq web --prometheus`: the charts of the last day come from a Prometheus that asks the exporter."""
+"""`dq web --prometheus`: the history comes from a Prometheus that asks the exporter."""
 
 import json
 import os
@@ -79,15 +79,15 @@ def fake():
     prometheus.server.server_close()
 
 
-def test_the_last_day_comes_from_prometheus(start, r3, fake):
+def test_the_history_comes_from_prometheus(start, r3, fake):
     r3.execute_command("DQ.SEND", 'a "b"\\', "x")
     web = start("--prometheus", fake.url + "/base/", "--prometheus-labels", '{job="dq",db="0"}').visitor()
-    words = web.sees("", 'a "b"').words()
-    assert "The last day (1d0h of it are known, from Prometheus)" in words
-    assert "sent in 5 minutes max 70" in words and "overdue at most max 1m30s" in words
-    words = web.get("queue", queue='a "b"\\').words()
-    assert "sent in 5 minutes max 7 " in words
-    day = json.loads(web.get("api/day", queue='a "b"\\').text)
+    words = web.sees("", 'a "b"', span="24h").words()
+    assert "compare queues from Prometheus" in words and "of it are known" not in words
+    assert "sent in 5m max 70" in words and "overdue at most max 1m30s" in words
+    words = web.get("queue", queue='a "b"\\', span="24h").words()
+    assert "sent in 5m max 7 " in words
+    day = json.loads(web.get("api/history", queue='a "b"\\', span="24h").text)
     assert day["source"] == "from Prometheus" and len(day["steps"]) == 288 and day["steps"][0]["sent"] == 7
     assert 300 <= time.time() - day["steps"][-1]["at"] / 1000 < 600, "the last one that is whole"
     paths, queries = {path for path, _ in fake.asked}, [fields["query"] for _, fields in fake.asked]
@@ -97,8 +97,11 @@ def test_the_last_day_comes_from_prometheus(start, r3, fake):
     assert all(int(fields["start"]) % STEP == 0 and fields["step"] == "300" for _, fields in fake.asked)
     # An answer is used for a minute, however often a page is renewed.
     for _ in range(5):
-        web.get(""), web.get("queue", queue='a "b"\\')
+        web.get("", span="24h"), web.get("queue", queue='a "b"\\', span="24h")
     assert len(fake.asked) == 2
+    # Each span has its steps.
+    web.get("", span="7d"), web.get("")
+    assert [fields["step"] for _, fields in fake.asked[2:]] == ["3600", "60"]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_without_an_answer_the_charts_are_those_of_dq_web(start, r3, fake, statu
     r3.execute_command("DQ.SEND", "q", "x")
     fake.status, fake.body = status, body
     words = start("--prometheus", fake.url).visitor().sees("", "q").words()
-    assert "The last day: from here, for Prometheus gives none: " in words and why in words
+    assert "from here, for Prometheus gives none: " in words and why in words
 
 
 def test_a_prometheus_that_is_not_there_holds_nothing_up(start, r3):
@@ -194,11 +197,12 @@ def test_a_real_prometheus_understands_what_it_is_asked(start, r3, tmp_path):
     r3.execute_command("DQ.SEND", "q", "x")
     with prometheus(tmp_path, text + "\n") as url:
         web = start("--prometheus", url, "--prometheus-labels", 'instance="ours"').visitor()
-        words = web.sees("", "from Prometheus").words()
-        assert re.search(r"\((7h5\dm|8h[0-5]m) of it are known, from Prometheus\)", words), words
-        assert "sent in 5 minutes max 50" in words and "waiting max 42" in words
+        words = web.sees("", "from Prometheus", span="24h").words()
+        assert re.search(r"(7h\d+m|8h|8h5m) of it are known. from Prometheus", words), words
+        assert "sent in 5m max 50" in words and "waiting max 42" in words
+        assert "sent in 1m max 10" in web.get("").words() and "sent in 1h max 600" in web.get("", span="7d").words()
         assert "waiting max 42" in web.get("queue", queue="q").words()
         both = start("--prometheus", url).visitor()
-        assert "sent in 5 minutes max 150" in both.sees("", "from Prometheus").words()
+        assert "sent in 5m max 150" in both.sees("", "from Prometheus", span="24h").words()
         wrong = start("--prometheus", url, "--prometheus-labels", "instance=ours").visitor()
         assert "Prometheus gives none: " in wrong.sees("", "parse error").words()

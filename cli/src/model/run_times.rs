@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::queue::Queue;
 use super::record::Record;
 use crate::failure::Failure;
 use crate::server::{verb, Server};
@@ -19,6 +20,61 @@ const STEP_BYTES: usize = 1 << 20;
 
 /// Maximum time for which records are looked at.
 const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// Number of the newest records of a queue whose run times are kept at a time.
+const NEWEST: usize = 25;
+
+/// A message that has ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Run {
+    /// Its type. Empty if it has none.
+    pub kind: Vec<u8>,
+    /// When it ended, by the clock of its queue.
+    pub ended: Millis,
+    /// The time of its last attempt in ms.
+    pub took: Millis,
+}
+
+impl Run {
+    fn of(record: &Record) -> Option<Run> {
+        let (from, to) = (record.number("started-at")?, record.number("finished-at")?);
+        Some(Run {
+            kind: record.bytes("type").unwrap_or_default().to_vec(),
+            ended: to,
+            took: to.saturating_sub(from),
+        })
+    }
+}
+
+/// Returns the newest messages of a queue that have ended within a time.
+pub fn newest(server: &mut Server, queue: &Queue, within: Millis) -> Result<Vec<Run>, Failure> {
+    let after = queue.now.saturating_sub(within);
+    let mut runs = Vec::new();
+    let mut cursor: Option<Vec<u8>> = None;
+    // Payloads come with the records, and the first one shows how many may be asked for.
+    let mut count = 1;
+    for _ in 0..2 {
+        let mut cmd = verb("DQ.LIST", &queue.name);
+        cmd.arg("finished").arg("REV").arg("COUNT").arg(count);
+        if let Some(cursor) = &cursor {
+            cmd.arg("CURSOR").arg(cursor.as_slice());
+        }
+        let (next, records) = match server.call(&cmd) {
+            // Whoever may not see messages has no run times.
+            Err(Failure::Refused(_)) => break,
+            reply => Record::page(reply?)?,
+        };
+        let found = records.iter().filter_map(Run::of);
+        runs.extend(found.filter(|run| run.ended >= after));
+        let bytes = records.last().and_then(|last| last.bytes("payload"));
+        count = (STEP_BYTES / (bytes.map_or(0, <[u8]>::len) + 1)).min(NEWEST - 1);
+        if runs.is_empty() || next.is_none() || count == 0 {
+            break;
+        }
+        cursor = next;
+    }
+    Ok(runs)
+}
 
 /// The run times of one type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -88,14 +144,12 @@ pub fn fetch(
 }
 
 fn add(types: &mut BTreeMap<Vec<u8>, RunTimes>, record: &Record) {
-    let (from, to) = (record.number("started-at"), record.number("finished-at"));
-    let (Some(from), Some(to)) = (from, to) else {
+    let Some(run) = Run::of(record) else {
         return;
     };
-    let kind = record.bytes("type").unwrap_or_default().to_vec();
-    let one = types.entry(kind.clone()).or_default();
-    one.kind = kind;
-    one.times.push(to.saturating_sub(from));
+    let one = types.entry(run.kind.clone()).or_default();
+    one.kind = run.kind;
+    one.times.push(run.took);
     one.repeats += record.count("attempt").saturating_sub(1);
 }
 

@@ -304,6 +304,16 @@ impl Board {
         suspects.take(most).cloned().collect()
     }
 
+    /// Returns up to `most` queues that have records of finished messages, those after a name.
+    pub fn finishers(&self, after: &[u8], most: usize) -> Vec<Queue> {
+        let next = self
+            .entries
+            .range((Bound::Excluded(after.to_vec()), Bound::Unbounded));
+        let queues = next.map(|(_, entry)| &entry.queue);
+        let have = queues.filter(|queue| queue.count("finished") > 0);
+        have.take(most).cloned().collect()
+    }
+
     /// Notes the trouble that was found out.
     pub fn note(&mut self, name: &[u8], found: Vec<Trouble>) {
         if let Some(entry) = self.entries.get_mut(name) {

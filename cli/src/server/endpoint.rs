@@ -74,6 +74,12 @@ impl Endpoint {
         Ok(server)
     }
 
+    /// Returns the host, port and database of the URL, for the name of a file.
+    pub fn title(&self) -> Result<String, Failure> {
+        let info = self.info()?;
+        Ok(format!("{}-{}", info.addr(), info.redis_settings().db()))
+    }
+
     /// Returns the endpoint of a server on this machine, of which nothing else is known.
     pub fn local(port: u16) -> Endpoint {
         Endpoint {

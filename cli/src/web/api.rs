@@ -11,20 +11,22 @@ use crate::bounds::{self, Bound};
 use crate::failure::Failure;
 use crate::json;
 use crate::model::batch::{self, Batch};
-use crate::model::day::{self, STEP};
 use crate::model::errors;
 use crate::model::find::{self, Step};
 use crate::model::group::{self, Group, Wanted};
 use crate::model::instance::{self, Instance};
 use crate::model::overview::Sort;
+use crate::model::past;
 use crate::model::queue::{Queue, STATES};
 use crate::model::record::Record;
 use crate::model::run_times::{self, RunTimes};
 use crate::model::search::{self, Place};
+use crate::model::series::Span;
 use crate::model::trouble::Trouble;
 use crate::model::watch::Entry;
 use crate::model::workers::Worker;
 use crate::server::{verb, Server};
+use crate::time_text::Millis;
 
 /// The description of these addresses, as of OpenAPI 3.1.
 const DESCRIPTION: &str = include_str!("assets/openapi.json");
@@ -61,7 +63,7 @@ pub fn route(ask: &Ask, what: &str) -> Result<Answer, HttpError> {
             workers.found.iter().map(Worker::json).collect()
         }
         "types" => run_times_by_type(ask)?,
-        "day" => day(ask)?,
+        "history" => history(ask)?,
         "server" => server(ask),
         _ => return Err(HttpError::missing("There is no such page.")),
     };
@@ -252,8 +254,8 @@ fn run_times_by_type(ask: &Ask) -> Result<Json, HttpError> {
     Ok(json!({ "since": since, "types": types.iter().map(one).collect::<Vec<_>>() }))
 }
 
-/// Returns the last day of a queue, or of all.
-fn day(ask: &Ask) -> Result<Json, HttpError> {
+/// Returns the history of a queue, or of all.
+fn history(ask: &Ask) -> Result<Json, HttpError> {
     let key = match ask.query.get("queue") {
         Some(_) => Some(queue(&ask.query)?),
         None => None,
@@ -261,11 +263,16 @@ fn day(ask: &Ask) -> Result<Json, HttpError> {
     if !key.as_ref().map_or(!ask.is_limited(), |key| ask.sees(key)) {
         return Err(HttpError::forbidden("name one of your queues: queue=..."));
     }
-    let (day, source) = ask.site.day(key.as_deref());
-    let day = day.unwrap_or_default();
-    let step = |(number, step): (u64, &day::Step)| {
+    let word = ask.query.text("span");
+    let span = match (word, Span::of(word)) {
+        ("", _) => Span::default(),
+        (_, Some(span)) => span,
+        _ => return Err(HttpError::mistake("span is 15m, 1h, 24h or 7d")),
+    };
+    let (view, source) = ask.site.history(key.as_deref(), span);
+    let step = |(at, step): (Millis, &past::Step)| {
         json!({
-            "at": number * STEP,
+            "at": at,
             "sent": step.sent,
             "acked": step.acked,
             "deaths": step.deaths,
@@ -273,8 +280,8 @@ fn day(ask: &Ask) -> Result<Json, HttpError> {
             "overdue": step.late,
         })
     };
-    let steps: Vec<Json> = day.numbered().map(step).collect();
-    Ok(json!({ "step": STEP, "source": source, "steps": steps }))
+    let steps: Vec<Json> = view.known().map(step).collect();
+    Ok(json!({ "span": span.word(), "step": view.step, "source": source, "steps": steps }))
 }
 
 /// Returns a number of the address, or the usual one if it has none.

@@ -11,6 +11,7 @@ mod answer;
 mod api;
 mod audit;
 mod connections;
+mod history;
 mod incoming;
 mod jobs;
 mod listen;
@@ -42,6 +43,7 @@ use crate::server::Endpoint;
 use crate::time_text::{parse_interval, Millis};
 use access::{Access, Gate, Headers};
 use audit::Audit;
+use history::HistoryFile;
 pub use listen::Listen;
 pub use origin::is_ours;
 use prometheus::{Prometheus, Source};
@@ -85,10 +87,14 @@ pub struct Args {
     /// Append a line for each action to this file, instead of the standard error
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
-    /// Keep the charts of the last day in this file, over a restart of dq web
+    /// Keep the history in this file, over a restart of dq web [default: one for this server in
+    /// ~/.local/share/dq/web, or in the directory of the service]
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
-    /// Take the charts of the last day from this Prometheus, which asks the exporter:
+    /// Keep no history over a restart
+    #[arg(long, conflicts_with = "history")]
+    no_history: bool,
+    /// Take the history from this Prometheus, which asks the exporter:
     /// http://prometheus:9090
     #[arg(long, value_name = "URL", value_parser = Source::parse)]
     prometheus: Option<Source>,
@@ -136,7 +142,15 @@ pub fn run(endpoint: &Endpoint, args: &Args, out: &mut Output) -> Result<(), Fai
     let site = Site::new(endpoint.clone(), access, args.read_only, audit);
     let prometheus = args.prometheus.clone();
     let prometheus = prometheus.map(|source| Prometheus::new(source, &args.prometheus_labels));
-    let site = site.with_history(args.history.clone())?;
+    let file = match (&args.history, args.no_history) {
+        (Some(path), _) => Some(HistoryFile::open(path.clone())?),
+        (None, true) => None,
+        (None, false) => {
+            let shown = args.pattern.iter().chain(&args.queues);
+            HistoryFile::usual(&endpoint.title()?, shown)
+        }
+    };
+    let site = site.with_history(file);
     let site = Arc::new(site.with_prometheus(prometheus));
     instance::first_look(endpoint)?;
     let watch = Watch::of(&args.queues, args.pattern.as_deref())?;

@@ -1,4 +1,4 @@
-//! The figures of the last day from Prometheus, which also knows the time before `dq web` was started.
+//! The history of queues from Prometheus, which also knows the time before `dq web` was started.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,13 +12,14 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 
 use super::query::Query;
-use crate::model::day::{Day, Step, KEPT, STEP};
+use crate::model::past::Step;
+use crate::model::series::{Span, View};
 use crate::time_text::{here, Millis};
 
 /// Maximum time for an answer.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Maximum size of an answer. A day of five figures takes some 40 kilobytes.
+/// Maximum size of an answer. 288 steps of five figures take some 40 kilobytes.
 const LONGEST: usize = 1 << 20;
 
 /// An answer is used for this long, also one that says that there is none.
@@ -59,11 +60,14 @@ impl Source {
 /// An answer, and the time at which it was received.
 type Answer<T> = (Instant, Result<T, String>);
 
+/// A span, and the name of a queue. All queues together have none.
+type Asked = (Span, Option<Vec<u8>>);
+
 /// The answers so far.
 #[derive(Default)]
 struct Answers {
-    /// The days, by the name of the queue. The one of all queues has none.
-    days: BTreeMap<Option<Vec<u8>>, Answer<Day>>,
+    /// The histories.
+    views: BTreeMap<Asked, Answer<View<Step>>>,
     /// The reason why there was no answer at all.
     down: Option<Answer<()>>,
 }
@@ -72,7 +76,7 @@ fn is_fresh<T>(answer: &Answer<T>) -> bool {
     answer.0.elapsed() < FRESH
 }
 
-/// Asks a Prometheus for days.
+/// Asks a Prometheus for histories.
 pub struct Prometheus {
     source: Source,
     /// Labels that choose the server of the queues among others, as PromQL has them.
@@ -90,61 +94,65 @@ impl Prometheus {
         }
     }
 
-    /// Returns the last day of a queue, or of all, up to a minute old. The error says why there
-    /// is none.
-    pub fn day(&self, queue: Option<&[u8]>) -> Result<Day, String> {
+    /// Returns a span of a queue, or of all, up to a minute old. The error says why there is none.
+    pub fn view(&self, queue: Option<&[u8]>, span: Span) -> Result<View<Step>, String> {
         let lock = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = queue.map(<[u8]>::to_vec);
+        let name = (span, queue.map(<[u8]>::to_vec));
         {
             let mut answers = lock();
             if let Some((_, Err(why))) = answers.down.as_ref().filter(|down| is_fresh(down)) {
                 return Err(why.clone());
             }
-            let known = answers.days.get(&name);
+            let known = answers.views.get(&name);
             if let Some((_, known)) = known.filter(|known| is_fresh(known)) {
                 return known.clone();
             }
             // Other visitors of this queue do not ask again. They see what was known before.
             let before = known.map(|(_, known)| known.clone());
             let before = before.unwrap_or_else(|| Err("it was asked just now".to_owned()));
-            answers.days.retain(|_, known| is_fresh(known));
-            if answers.days.len() < KEPT_ANSWERS {
-                answers.days.insert(name.clone(), (Instant::now(), before));
+            answers.views.retain(|_, known| is_fresh(known));
+            if answers.views.len() < KEPT_ANSWERS {
+                answers.views.insert(name.clone(), (Instant::now(), before));
             }
         }
-        let answer = self.fetch(queue, here());
+        let empty = View::empty(span, here());
+        let answer = self.fetch(queue, &empty);
         let mut answers = lock();
         let now = Instant::now();
         answers.down = match &answer {
             Err(why) => Some((now, Err(why.clone()))),
             Ok(_) => None,
         };
-        let day = answer.and_then(|(first, newest, answer)| day(&answer, first, newest));
+        let view = answer.and_then(|answer| filled(empty, &answer));
         // The answer is stored, unless there was no room for it.
-        if let Some(known) = answers.days.get_mut(&name) {
-            *known = (now, day.clone());
+        if let Some(known) = answers.views.get_mut(&name) {
+            *known = (now, view.clone());
         }
-        day
+        view
     }
 
-    /// Asks for the steps of a day. Returns their first and last number with the answer.
-    fn fetch(&self, queue: Option<&[u8]>, now: Millis) -> Result<(u64, u64, Vec<u8>), String> {
-        let newest = now / STEP;
-        let first = newest.saturating_sub(KEPT as u64 - 1);
-        let seconds = |step: u64| (step * STEP / 1000).to_string();
+    /// Asks for the steps of a view, each at its end.
+    fn fetch(&self, queue: Option<&[u8]>, view: &View<Step>) -> Result<Vec<u8>, String> {
+        let end = |step: usize| view.first + step as u64 * view.step;
+        let seconds = |at: Millis| (at / 1000).to_string();
         let query = Query::default()
-            .with("query", promql(&self.labels, queue).as_bytes())
-            .with("start", seconds(first).as_bytes())
-            .with("end", seconds(newest).as_bytes())
-            .with("step", seconds(1).as_bytes());
+            .with("query", promql(&self.labels, queue, view.step).as_bytes())
+            .with("start", seconds(end(1)).as_bytes())
+            .with("end", seconds(end(view.values.len())).as_bytes())
+            .with("step", seconds(view.step).as_bytes());
         let address = query.link(&format!("{}/api/v1/query_range", self.source.path));
-        let answer = get(&self.source.authority, &address)?;
-        Ok((first, newest, answer))
+        get(&self.source.authority, &address)
     }
 }
 
-/// Returns the query for all figures of a day at once: the figures of each step, at its end.
-fn promql(labels: &str, queue: Option<&[u8]>) -> String {
+/// Returns the query for all figures at once: those of each step, at its end.
+fn promql(labels: &str, queue: Option<&[u8]>, step: Millis) -> String {
+    // Prometheus asks once a minute or more often, and an increase needs two answers. So that of a
+    // minute is the mean of four.
+    let (window, parts) = match step / 60_000 {
+        0 | 1 => (4, 4),
+        minutes => (minutes, 1),
+    };
     let mut labels: Vec<String> = match labels {
         "" => Vec::new(),
         labels => vec![labels.to_owned()],
@@ -157,7 +165,7 @@ fn promql(labels: &str, queue: Option<&[u8]>) -> String {
     };
     let sum = |counter: &str| {
         let among = among("");
-        format!("sum(increase(dq_queue_{counter}_total{{{among}}}[5m]))")
+        format!("sum(increase(dq_queue_{counter}_total{{{among}}}[{window}m]))/{parts}")
     };
     let pending = among("state=~\"ready|delayed|blocked|retry|held\"");
     let figures = [
@@ -168,8 +176,9 @@ fn promql(labels: &str, queue: Option<&[u8]>) -> String {
         (
             "late",
             format!(
-                "max(max_over_time(dq_queue_oldest_due_age_seconds{{{}}}[5m]))",
-                among("")
+                "max(max_over_time(dq_queue_oldest_due_age_seconds{{{}}}[{}m]))",
+                among(""),
+                window / parts
             ),
         ),
     ];
@@ -192,15 +201,14 @@ fn label(name: &[u8]) -> String {
     text.replace('\n', "\\n")
 }
 
-/// Reads a day from the answer of a Prometheus.
-fn day(answer: &[u8], first: u64, newest: u64) -> Result<Day, String> {
+/// Fills a view from the answer of a Prometheus.
+fn filled(mut view: View<Step>, answer: &[u8]) -> Result<View<Step>, String> {
     let answer: Value = serde_json::from_slice(answer).map_err(|_| "the answer is no JSON")?;
     if let Some(error) = answer.get("error").and_then(Value::as_str) {
         return Err(error.to_owned());
     }
     let series = answer.pointer("/data/result").and_then(Value::as_array);
     let series = series.ok_or("the answer has no figures")?;
-    let mut steps: BTreeMap<u64, Step> = BTreeMap::new();
     for one in series {
         let figure = one.pointer("/metric/figure").and_then(Value::as_str);
         let values = one.get("values").and_then(Value::as_array);
@@ -209,11 +217,14 @@ fn day(answer: &[u8], first: u64, newest: u64) -> Result<Day, String> {
                 continue;
             };
             // The step that ends at this time.
-            let step = (at * 1000.0) as u64 / STEP;
-            if !(first..=newest).contains(&step) {
+            let ends = ((at * 1000.0) as u64).saturating_sub(view.first) / view.step;
+            let step = usize::try_from(ends)
+                .ok()
+                .and_then(|ends| ends.checked_sub(1));
+            let Some(step) = step.and_then(|step| view.values.get_mut(step)) else {
                 continue;
-            }
-            let step = steps.entry(step.saturating_sub(1)).or_default();
+            };
+            let step = step.get_or_insert_default();
             // Numbers that are too large, negative or none are cut to the range of a step.
             match figure {
                 Some("sent") => step.sent = value.round() as u32,
@@ -225,12 +236,10 @@ fn day(answer: &[u8], first: u64, newest: u64) -> Result<Day, String> {
             }
         }
     }
-    let Some(begin) = steps.keys().next().copied() else {
+    if view.known().next().is_none() {
         return Err("it has no figures of dq: does it ask the exporter?".to_owned());
-    };
-    let last = newest.saturating_sub(1);
-    let all = (begin..=last).map(|step| steps.get(&step).copied().unwrap_or_default());
-    Ok(Day::of(last, all))
+    }
+    Ok(view)
 }
 
 fn number(value: Option<&Value>) -> Option<f64> {
@@ -306,10 +315,13 @@ mod tests {
 
     #[test]
     fn the_query_names_the_queue_as_the_exporter_does() {
-        let all = promql("", None);
+        let all = promql("", None, 300_000);
         assert_eq!(all.matches("label_replace(").count(), 5);
-        assert!(all.starts_with("label_replace(sum(increase(dq_queue_sent_total{}[5m])),"));
-        let one = promql("job=\"dq\"", Some(b"a\"\\\xff\n"));
+        assert!(all.starts_with("label_replace(sum(increase(dq_queue_sent_total{}[5m]))/1,"));
+        let minutes = promql("", None, 60_000);
+        assert!(minutes.contains("sum(increase(dq_queue_sent_total{}[4m]))/4,"));
+        assert!(minutes.contains("max_over_time(dq_queue_oldest_due_age_seconds{}[1m])"));
+        let one = promql("job=\"dq\"", Some(b"a\"\\\xff\n"), 300_000);
         let name = r#"queue="a\"\\\\\\xff\n""#;
         assert!(
             one.contains(&format!("dq_queue_messages{{job=\"dq\",{name},state=~")),
@@ -318,30 +330,30 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_becomes_a_day() {
-        let at = |step: u64| step * STEP / 1000;
+    fn an_answer_fills_a_view() {
+        let empty = View::<Step>::empty(Span::Day, 1000 * 300_000);
+        let at = |step: u64| step * 300;
         let answer = format!(
             r#"{{"status":"success","data":{{"resultType":"matrix","result":[
-            {{"metric":{{"figure":"sent"}},"values":[[{},"1.4"],[{},"3"]]}},
-            {{"metric":{{"figure":"late"}},"values":[[{},"0.25"],[{},"NaN"]]}}]}}}}"#,
-            at(102),
-            at(104),
-            at(102),
-            at(104)
+            {{"metric":{{"figure":"sent"}},"values":[[{},"1.4"],[{},"3"],[{},"9"]]}},
+            {{"metric":{{"figure":"late"}},"values":[[{},"0.25"]]}}]}}}}"#,
+            at(998),
+            at(1000),
+            at(1001),
+            at(998)
         );
-        let day = day(answer.as_bytes(), 0, 105).unwrap();
-        let steps: Vec<_> = day.steps().map(|step| (step.sent, step.late)).collect();
-        // From 101, which ends at 102, to 104, of which nothing is known yet.
-        assert_eq!(steps, [(1, 250), (0, 0), (3, 0), (0, 0)]);
+        let view = filled(empty.clone(), answer.as_bytes()).unwrap();
+        let known: Vec<_> = view
+            .known()
+            .map(|(at, step)| (at / 300_000, step.sent, step.late))
+            .collect();
+        // Each step is known by its end, and the last one ends now.
+        assert_eq!(known, [(997, 1, 250), (999, 3, 0)]);
         let error = r#"{"status":"error","error":"parse error"}"#;
-        assert_eq!(
-            super::day(error.as_bytes(), 0, 1).unwrap_err(),
-            "parse error"
-        );
-        let none = r#"{"data":{"result":[]}}"#;
-        assert!(super::day(none.as_bytes(), 0, 1)
-            .unwrap_err()
-            .contains("no figures of dq"));
-        assert!(super::day(b"<html>", 0, 1).is_err());
+        let why = |answer: &[u8]| filled(empty.clone(), answer).unwrap_err();
+        assert_eq!(why(error.as_bytes()), "parse error");
+        let none = br#"{"data":{"result":[]}}"#;
+        assert!(why(none).contains("no figures of dq"));
+        assert_eq!(why(b"<html>"), "the answer is no JSON");
     }
 }

@@ -1,28 +1,28 @@
 //! The state that all requests share: the figures, the connections, and the rights of users.
 
-use std::fs;
-use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::access::Access;
 use super::audit::Audit;
+use super::history::HistoryFile;
 use super::jobs::Jobs;
 use super::live::Versions;
 use super::prometheus::Prometheus;
 use crate::failure::Failure;
 use crate::model::change::{Target, ALL};
-use crate::model::day::{Day, Days};
 use crate::model::instance::{self, Instance};
+use crate::model::past::{Pasts, Step};
 use crate::model::queue::Queue;
+use crate::model::run_times;
 use crate::model::search::{self, Place};
+use crate::model::series::{Span, View, GRAINS};
 use crate::model::trouble;
 use crate::model::watch::{Board, Watch};
 use crate::model::workers::Workers;
 use crate::server::{Endpoint, Scope, Server};
-use crate::time_text::here;
+use crate::time_text::{here, Millis};
 
 /// Maximum number of connections that are kept for the next request.
 const IDLE: usize = 4;
@@ -38,6 +38,9 @@ const ASKED: Duration = Duration::from_secs(15);
 
 /// Number of queues in which trouble is looked for in one step.
 const SUSPECTS: usize = 20;
+
+/// Number of queues whose run times are taken in one step.
+const TIMED: usize = 20;
 
 /// Time for which the consumers of all queues are not asked for again.
 const WORKERS: Duration = Duration::from_millis(1500);
@@ -56,9 +59,9 @@ pub struct Site {
     pub jobs: Jobs,
     /// The versions that the open pages have been sent.
     pub versions: Versions,
-    /// The file in which the last day is kept.
-    history: Option<PathBuf>,
-    /// The Prometheus from which the last day comes, if it does not come from here.
+    /// The file in which the history is kept.
+    history: Option<HistoryFile>,
+    /// The Prometheus from which the history comes, if it does not come from here.
     prometheus: Option<Prometheus>,
     idle: Mutex<Vec<Server>>,
     live: Mutex<Live>,
@@ -76,10 +79,12 @@ pub struct Live {
     pub lost: Option<String>,
     /// The figures that the servers report about themselves.
     pub instances: Vec<Instance>,
-    /// The events of the last day.
-    pub days: Days,
+    /// What happened in the last week.
+    pub pasts: Pasts,
     /// The last queue in which trouble was looked for.
     suspected: Vec<u8>,
+    /// The last queue whose run times were taken, and the minute in which all were begun with.
+    timed: (Vec<u8>, Millis),
     /// When the servers were asked.
     asked: Option<Instant>,
     seen: Vec<(Vec<u8>, Instant)>,
@@ -103,63 +108,33 @@ impl Site {
         }
     }
 
-    /// Keeps the last day in a file, and reads the file of an earlier run.
-    pub fn with_history(mut self, path: Option<PathBuf>) -> Result<Site, Failure> {
-        let Some(path) = path else {
-            return Ok(self);
-        };
-        let error = |error: io::Error| Failure::mistake(format!("{}: {error}", path.display()));
-        match fs::read(&path) {
-            Ok(text) => self.live().days = Days::read(&String::from_utf8_lossy(&text)),
-            // A file that cannot be written is found now, and not after five minutes.
-            Err(none) if none.kind() == io::ErrorKind::NotFound => {
-                fs::write(&path, "").map_err(error)?;
-            }
-            Err(failed) => return Err(error(failed)),
+    /// Keeps the history in a file, and goes on with that of an earlier run.
+    pub fn with_history(mut self, file: Option<(HistoryFile, Pasts)>) -> Site {
+        if let Some((file, pasts)) = file {
+            self.live().pasts = pasts;
+            self.history = Some(file);
         }
-        self.history = Some(path);
-        Ok(self)
+        self
     }
 
-    /// Takes the last day from a Prometheus.
+    /// Takes the history from a Prometheus.
     pub fn with_prometheus(mut self, prometheus: Option<Prometheus>) -> Site {
         self.prometheus = prometheus;
         self
     }
 
-    /// Returns the last day of a queue, or of all, and its source in words, if it does not
+    /// Returns the history of a queue, or of all, and its source in words, if it does not
     /// come from here alone. May take seconds.
-    pub fn day(&self, queue: Option<&[u8]>) -> (Option<Day>, String) {
-        let asked = self
-            .prometheus
-            .as_ref()
-            .map(|prometheus| prometheus.day(queue));
-        let ours = || {
-            let live = self.live();
-            match queue {
-                Some(name) => live.days.of(name).cloned(),
-                None => Some(live.days.all().clone()),
-            }
-        };
-        match asked {
-            Some(Ok(day)) => (Some(day), "from Prometheus".to_owned()),
+    pub fn history(&self, queue: Option<&[u8]>, span: Span) -> (View<Step>, String) {
+        let asked = self.prometheus.as_ref();
+        let ours = || self.live().pasts.view(queue, span, here());
+        match asked.map(|prometheus| prometheus.view(queue, span)) {
+            Some(Ok(view)) => (view, "from Prometheus".to_owned()),
             Some(Err(why)) => (
                 ours(),
                 format!("from here, for Prometheus gives none: {why}"),
             ),
             None => (ours(), String::new()),
-        }
-    }
-
-    /// Writes the last day to its file. If the program dies meanwhile, the old file stays.
-    fn keep_history(&self, text: &str) {
-        let Some(path) = &self.history else {
-            return;
-        };
-        let mut fresh = path.clone().into_os_string();
-        fresh.push(".new");
-        if let Err(error) = fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, path)) {
-            eprintln!("dq: the history: {}: {error}", path.display());
         }
     }
 
@@ -328,6 +303,11 @@ impl Site {
         for queue in &suspects {
             found.push((queue.name.clone(), trouble::look(server, queue)?));
         }
+        let timed = self.take_turn();
+        let mut runs = Vec::with_capacity(timed.len());
+        for queue in &timed {
+            runs.push(run_times::newest(server, queue, GRAINS[0].step)?);
+        }
         let is_due = self.live().asked.is_none_or(|at| at.elapsed() > ASKED);
         let instances = match is_due {
             true => Some(instance::all(server)?),
@@ -339,7 +319,7 @@ impl Site {
             live.asked = Some(Instant::now());
         }
         let fresh = round.fresh.clone();
-        live.days.forget(&round.gone);
+        live.pasts.forget(&round.gone);
         live.board.take(round);
         for (name, found) in found {
             live.board.note(&name, found);
@@ -348,18 +328,38 @@ impl Site {
         let queues = || live.board.entries().map(|entry| &entry.queue);
         let waiting = queues().map(Queue::pending).sum();
         let late = queues().filter_map(Queue::overdue).max().unwrap_or(0);
-        let before = live.days.newest();
-        live.days.take(here(), &fresh, waiting, late);
-        // The file is written once in each step.
-        let is_due = self.history.is_some() && live.days.newest() != before;
-        let written = is_due.then(|| live.days.write());
+        let before = live.pasts.newest();
+        live.pasts.take(here(), &fresh, waiting, late);
+        for (queue, runs) in timed.iter().zip(&runs) {
+            live.pasts.take_runs(here(), &queue.name, runs);
+        }
+        // The file is written once in five minutes.
+        let is_due = live.pasts.newest() != before;
         live.place = server.place().to_owned();
         live.lost = None;
         drop(live);
-        if let Some(text) = written {
-            self.keep_history(&text);
+        if let Some(file) = self.history.as_ref().filter(|_| is_due) {
+            // The figures are not locked while the file is written.
+            let names = self.live().pasts.names();
+            let queues = names.iter().map(|name| self.live().pasts.lines(Some(name)));
+            let all = self.live().pasts.lines(None);
+            file.write(std::iter::once(all).chain(queues));
         }
         Ok(())
+    }
+
+    /// Returns the next queues whose run times are taken. In each minute all have one turn.
+    fn take_turn(&self) -> Vec<Queue> {
+        let mut live = self.live();
+        let minute = here() / GRAINS[0].step;
+        if live.timed.1 != minute {
+            live.timed = (Vec::new(), minute);
+        }
+        let next = live.board.finishers(&live.timed.0, TIMED);
+        if let Some(last) = next.last() {
+            live.timed.0 = last.name.clone();
+        }
+        next
     }
 }
 

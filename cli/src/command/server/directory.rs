@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::{fcntl_setfd, FdFlags};
 
 use super::event::Ended;
+use crate::data_folder::data_folder;
 use crate::failure::Failure;
 
 /// A directory that is locked for this server. `make run` locks it in the same way.
@@ -89,17 +90,10 @@ fn owner(lock: &mut File) -> Option<u32> {
 
 /// The default directory of the data, which is the one for the data of the user's programs.
 fn default(port: u16) -> Result<PathBuf, Failure> {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty());
-    let base = match (set("XDG_DATA_HOME"), set("HOME")) {
-        (Some(base), _) => PathBuf::from(base),
-        (None, Some(home)) => Path::new(&home).join(".local/share"),
-        (None, None) => {
-            return Err(Failure::mistake(
-                "there is no home directory for the data: name a place with --data DIR",
-            ))
-        }
-    };
-    Ok(base.join("dq").join(port.to_string()))
+    let ours = data_folder().ok_or_else(|| {
+        Failure::mistake("there is no home directory for the data: name a place with --data DIR")
+    })?;
+    Ok(ours.join(port.to_string()))
 }
 
 fn in_use(path: &Path, mut lock: File) -> Failure {

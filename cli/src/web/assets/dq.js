@@ -94,6 +94,53 @@ if (goOn) {
   goOn.after(stop);
 }
 
+// ---- values of pictures
+
+// Shows the values of the step at a place of a picture, from 0 to 1.
+function point(figure, place) {
+  const lines = [...figure.querySelectorAll("path[data-words]")];
+  const words = lines.map((line) => line.dataset.words.split(" "));
+  const last = words[0].length - 1;
+  const at = Math.min(Math.max(Math.round(place * last), 0), last);
+  figure.dataset.at = at;
+  const time = new Date(Number(figure.dataset.first) + at * Number(figure.dataset.step)).toISOString();
+  const values = lines.map((line, i) => `${line.dataset.name} ${words[i][at]}`.trim());
+  figure.querySelector("output").textContent = `${time.slice(5, 16).replace("T", " ")}: ${values.join(", ")}`;
+  const pointer = figure.querySelector(".pointer");
+  pointer.setAttribute("x1", (at / last) * 100);
+  pointer.setAttribute("x2", (at / last) * 100);
+  figure.classList.add("pointed");
+}
+
+function pictureOf(event) {
+  return event.target.closest?.("figure[data-first]");
+}
+
+for (const kind of ["pointermove", "pointerdown"]) {
+  document.addEventListener(kind, (event) => {
+    const chart = pictureOf(event)?.querySelector(".chart").getBoundingClientRect();
+    if (chart) point(pictureOf(event), (event.clientX - chart.left) / chart.width);
+  });
+}
+for (const kind of ["pointerout", "focusout"]) {
+  document.addEventListener(kind, (event) => {
+    const figure = pictureOf(event);
+    if (!figure || figure.contains(event.relatedTarget)) return;
+    figure.classList.remove("pointed");
+    figure.querySelector("output").textContent = "";
+  });
+}
+
+// Moves to the values before or after. Returns whether the key does that.
+function movePointer(figure, key) {
+  const last = figure.querySelector("path[data-words]").dataset.words.split(" ").length - 1;
+  const at = Number(figure.dataset.at ?? last + 1);
+  const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[key];
+  if (to === undefined) return false;
+  point(figure, to / last);
+  return true;
+}
+
 // ---- keys
 
 function move(step) {
@@ -150,6 +197,8 @@ const KEYS = {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey) return;
+  const figure = pictureOf(event);
+  if (figure && movePointer(figure, event.key)) return event.preventDefault();
   const within = event.target.closest("input, textarea, select, summary, dialog, a, button");
   if (event.key === "Escape") return within?.blur();
   if (within && (event.key === "Enter" || within.matches("input, textarea, select"))) return;

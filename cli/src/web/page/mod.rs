@@ -4,10 +4,10 @@
 mod children;
 mod conditions;
 mod confirm;
-mod day;
 mod errors;
 mod forms;
 mod groups;
+mod history;
 mod job;
 mod layout;
 mod message;
@@ -15,6 +15,7 @@ mod messages;
 mod overview;
 mod parts;
 mod payload;
+mod picture;
 mod queue;
 mod schedules;
 mod server;
@@ -49,7 +50,7 @@ type Page = (
 );
 
 /// All pages. Those with a word are in the bar, in this order.
-const PAGES: [Page; 24] = [
+const PAGES: [Page; 25] = [
     ("", "Queues", Way::Seen, overview::all),
     ("messages", "Find", Way::Seen, messages::show),
     ("errors", "Errors", Way::Seen, errors::show),
@@ -60,6 +61,7 @@ const PAGES: [Page; 24] = [
     ("queue", "", Way::Seen, queue::show),
     ("message", "", Way::Seen, message::show),
     ("types", "", Way::Seen, types::show),
+    ("history", "", Way::Seen, history::show),
     ("tree", "", Way::Seen, children::tree),
     // The address of the search in older links.
     ("search", "", Way::Read, messages::search),

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use maud::{html, Markup};
 
-use super::day;
+use super::history;
 use super::layout::{layout, Trail};
 use super::parts::{action, badge, chart, late, name, rate, small_chart};
 use crate::model::change::Target;
@@ -33,8 +33,8 @@ pub fn all(ask: &Ask) -> Result<Answer, HttpError> {
     let content = html! {
         h1 { "Queues" }
         section #totals data-live { (sums) }
+        @if !ask.is_limited() { (history::charts(ask, None)) }
         (list(ask, None, "./"))
-        @if !ask.is_limited() { (day::charts(ask, None)) }
     };
     Ok(layout(ask, "queues", &Trail::new(), content))
 }
@@ -211,8 +211,11 @@ fn list(ask: &Ask, inside: Option<&[u8]>, here: &str) -> Markup {
         .filter(|row| row.family.is_none())
         .map(|row| row.name().to_vec())
         .collect();
-    let of_family = inside.map(|family| Query::default().with("family", family));
-    let base = || of_family.clone().unwrap_or_default();
+    let span = query.get("span").unwrap_or_default();
+    let base = || {
+        let base = Query::default().with("span", span);
+        inside.map_or(base.clone(), |family| base.with("family", family))
+    };
     let here_page = if inside.is_some() { "family" } else { "./" };
     let sought_bytes = query.get("q").unwrap_or_default();
     let by = |sort: Sort| {
@@ -272,6 +275,9 @@ fn list(ask: &Ask, inside: Option<&[u8]>, here: &str) -> Markup {
             @if let Some(family) = inside.and_then(|f| std::str::from_utf8(f).ok()) {
                 input type="hidden" name="family" value=(family);
             }
+            @if let Ok(span) = std::str::from_utf8(span) {
+                @if !span.is_empty() { input type="hidden" name="span" value=(span); }
+            }
             input #search type="search" name="q" value=(sought) placeholder="part of a name" aria-label="part of a name" data-key="/";
             label { "sorted by "
                 select name="sort" {
@@ -281,11 +287,13 @@ fn list(ask: &Ask, inside: Option<&[u8]>, here: &str) -> Markup {
                 }
             }
             button { "Show" }
+            button form="compare" { "Compare" }
             span.note #found data-live {
                 @if found < all { (found) " of " }
                 (count)
             }
         }
+        form #compare method="get" action="history" {}
         (table)
         nav.pages #pages data-live {
             @if pages > 1 {
@@ -326,6 +334,10 @@ fn line(i: usize, row: &Row) -> Markup {
     html! {
         tr data-row {
             td.first {
+                @if let (None, Ok(name)) = (row.family, std::str::from_utf8(row.name())) {
+                    input type="checkbox" name="pick" form="compare" value=(name) aria-label={ "compare " (printable(row.name())) };
+                    " "
+                }
                 a href=(address) { (name(row.name())) }
                 @if row.family.is_some() { " " (badge(&plural(entry.parts as u64, "queue"), "")) }
                 @if queue.paused { " " (badge("paused", "warn")) }

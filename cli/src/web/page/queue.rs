@@ -3,9 +3,9 @@
 use maud::{html, Markup};
 use redis::Value;
 
-use super::day;
 use super::forms;
 use super::groups::groups;
+use super::history;
 use super::layout::{layout, trail};
 use super::overview::tiles;
 use super::parts::{action, badge, name, time, to_form};
@@ -163,6 +163,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
                 (figures.bytes) " bytes of payload; next due " (time(figures.next_due_at, now))
             }
         }
+        (history::charts(ask, Some(&key)))
         p.actions #acts data-live {
             @if figures.paused { (action(ask, "Resume", "p", &act("resume"))) }
             @else { (action(ask, "Pause", "p", &act("pause"))) }
@@ -181,7 +182,6 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         (limits(ask, &page.limits, &target, now))
         (schedules(ask, &key, &page.schedules, now))
         (consumers(&page.consumers))
-        (day::charts(ask, Some(&key)))
         (settings(&page.info, ask.may("settings").then(|| forms::address(FormKind::Settings, &key)).as_deref()))
     };
     Ok(layout(ask, &printable(&key), &trail(&key), content))

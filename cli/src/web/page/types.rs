@@ -3,13 +3,15 @@
 use maud::html;
 
 use super::layout::{layout, trail};
-use super::parts::{name, time};
+use super::parts::{name, time, Scale};
+use super::picture::{picture, span_of, spans, Line, LINES};
+use crate::model::past::RunStep;
 use crate::model::queue::Queue;
 use crate::model::record::Record;
 use crate::model::run_times;
 use crate::server::verb;
 use crate::text::printable;
-use crate::time_text::span;
+use crate::time_text::{here, span};
 use crate::web::address::queue;
 use crate::web::answer::{Answer, Ask, HttpError};
 use crate::web::query::Query;
@@ -36,6 +38,19 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
             .with("type", kind)
             .link("messages")
     };
+    let over = span_of(ask);
+    let kinds = ask.site.live().pasts.runs(&key, over, here());
+    let shown = |kind: &[u8]| match kind.is_empty() {
+        true => "no type".to_owned(),
+        false => printable(kind),
+    };
+    let lines = |of: fn(&RunStep) -> u32| -> Vec<Line> {
+        let kinds = kinds.iter().take(LINES);
+        kinds
+            .map(|(kind, view)| Line::of(&shown(kind), view, |step| f64::from(of(step))))
+            .collect()
+    };
+    let scale: Scale = |value| span(value as u64);
     let content = html! {
         h1 { "Run times of " (printable(&key)) }
         p.note {
@@ -49,6 +64,25 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
                 @if retain == 0 { " The queue keeps none: RETAIN is 0. Change it in its settings." }
             }
         } @else {
+            section #history data-live {
+                div.bar { h2 { "History" } (spans(ask, over))
+                    span.note { "Of the newest 25 messages of each minute." }
+                }
+                @if let Some((_, view)) = kinds.first() {
+                    ul.legend {
+                        @for (i, (kind, _)) in kinds.iter().enumerate().take(LINES) {
+                            li {
+                                svg viewBox="0 0 20 8" aria-hidden="true" { path class={ "line line-" (i) } d="M0,4H20" {} }
+                                (shown(kind))
+                            }
+                        }
+                    }
+                    div.pictures {
+                        (picture("run time on the average", &lines(RunStep::mean), view, scale))
+                        (picture("longest run time", &lines(|step| step.longest), view, scale))
+                    }
+                }
+            }
             table {
                 thead { tr {
                     th { "type" } th.n { "messages" } th.n { "median" } th.n { "95 %" } th.n { "longest" }
