@@ -39,6 +39,11 @@ type Coded = [Buffer, Record<string, string>];
 
 /** A middleware that writes payloads and headers in another form: encrypted, compressed, kept elsewhere. */
 export abstract class Coding implements Middleware {
+  /** The codings of which this one consists. */
+  get parts(): readonly Coding[] {
+    return [this];
+  }
+
   /** Returns the payload and the headers of a message of this queue and id as they are sent. */
   abstract seal(queue: string, id: string, payload: Payload, headers?: Fields): Coded | Promise<Coded>;
 
@@ -74,6 +79,10 @@ export class Layers extends Coding {
   constructor(...codings: Coding[]) {
     super();
     this.#codings = codings;
+  }
+
+  override get parts(): readonly Coding[] {
+    return this.#codings.flatMap((one) => one.parts);
   }
 
   async seal(queue: string, id: string, payload: Payload, headers: Fields = {}): Promise<Coded> {

@@ -9,6 +9,7 @@ import { BullModule, getFlowProducerToken, getQueueToken, OnQueueEvent, OnWorker
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Queue, setDefaultBackendFactory } from 'bullmq';
+import { Secrets } from 'dq-queue';
 import { createDqBackend, DqQueueBackend } from 'dq-queue/bullmq';
 
 import { connection, newBullName } from './bull.mjs';
@@ -20,8 +21,8 @@ const decorate = (type, decorator, methods) => {
   decorator(type);
 };
 
-test('a module with a processor, listeners and a flow', async () => {
-  setDefaultBackendFactory(createDqBackend());
+const works = async (options) => {
+  setDefaultBackendFactory(createDqBackend(options));
   const name = newBullName();
   const seen = [];
   class Mails extends WorkerHost {
@@ -64,7 +65,15 @@ test('a module with a processor, listeners and a flow', async () => {
     const { job } = await app.get(getFlowProducerToken(flow)).add({ name: 'round', queueName: name, children });
     await until(async () => (await job.getState()) === 'completed');
     assert.deepEqual((await queue.getJob(job.id)).returnvalue, ['sent to bo', 'sent to cy']);
+    const look = new Queue(name, { connection, prefix: 'nest' }, createDqBackend());
+    const { returnvalue } = await look.getJob(job.id);
+    await look.close();
+    return JSON.stringify(returnvalue);
   } finally {
     await app.close();
   }
-});
+};
+
+test('a module with a processor, listeners and a flow', async () => assert.match(await works(), /sent to bo/));
+
+test('the same, with what only it can read', async () => assert.doesNotMatch(await works({ secrets: new Secrets({ key: Buffer.alloc(32) }) }), /sent to/));

@@ -10,7 +10,7 @@ import type { Keep } from './making.js';
 
 export class DqQueueBackend extends Base implements IQueueBackend {
   forQueue(queueName: string, prefix?: string): DqQueueBackend {
-    return new DqQueueBackend(this.place.sibling(prefix, queueName), this.opts, { ...this.use, close: () => {}, blocking: false, working: false, sibling: true });
+    return new DqQueueBackend(this.place.sibling(prefix, queueName), this.opts, this.useOfSibling);
   }
 
   // ---- adding
@@ -178,7 +178,7 @@ export class DqQueueBackend extends Base implements IQueueBackend {
 
   async getJobScheduler(id: string): Promise<[unknown, string | null]> {
     const found = await this.schedulers.get(id);
-    return found ? [Object.entries(found.fields).flat(), String(found.next)] : [null, null];
+    return found ? [Object.entries(await this.getJobSchedulerData(id)).flat(), String(found.next)] : [null, null];
   }
 
   async isJobScheduler(id: string): Promise<boolean> {
@@ -274,7 +274,7 @@ export class DqQueueBackend extends Base implements IQueueBackend {
   }
 
   async paginate(key: string, { start, end, fetchJobs }: { start: number; end: number; fetchJobs?: boolean }) {
-    return this.flows.page(key, start, end, fetchJobs ? (id) => this.looking.job(id) : undefined);
+    return this.flows.page(key, start, end, fetchJobs ? (id) => this.getJobData(id) : undefined);
   }
 
   // ---- settings

@@ -176,6 +176,11 @@ export class Base extends EventEmitter {
     return this.leases.count > 0 ? this.working.lease : STOPPING;
   }
 
+  /** The connection for another queue of the same server. */
+  protected get useOfSibling(): Use {
+    return { ...this.use, close: () => {}, blocking: false, working: false, sibling: true };
+  }
+
   /** The client of Redis, for dashboards that show its INFO. */
   get client(): RedisClient {
     return this.use.client;

@@ -4,9 +4,12 @@ import type { BackendFactory, QueueBaseOptions, WorkerOptions } from 'bullmq';
 
 import type { RedisClient } from '../adapter.js';
 import { serverOf } from '../connection.js';
+import type { Coding } from '../middleware.js';
+import { Offload } from '../offload.js';
 import { DqQueueBackend } from './backend.js';
 import { Bound } from './bound.js';
 import { Place } from './place.js';
+import { SealedBackend } from './sealed.js';
 
 export interface DqBackendOptions {
   /** A client of ioredis or node-redis for all queues and workers. Without it, each has what BullMQ is given as `connection`. */
@@ -18,6 +21,8 @@ export interface DqBackendOptions {
    * the server.
    */
   clock?: 'server' | 'process';
+  /** Encrypts the data and the return values of jobs: a Secrets, a Compression, or Layers of them. */
+  secrets?: Coding;
 }
 
 /** A client that belongs to one backend, or to the application. */
@@ -32,6 +37,8 @@ interface Client {
  * argument of the constructors.
  */
 export function createDqBackend(options: DqBackendOptions = {}): BackendFactory<DqQueueBackend> {
+  // The sweep of an Offload looks for the headers of messages, and jobs have none.
+  if (options.secrets?.parts.some((one) => one instanceof Offload)) throw new TypeError('BullMQ: Offload is not supported');
   return function (this: unknown, name, opts, { blocking = false, withBlockingConnection: working = false } = {}) {
     const { client, close } = clientOf(options.connection ?? opts.connection);
     const server = serverOf(client);
@@ -44,7 +51,9 @@ export function createDqBackend(options: DqBackendOptions = {}): BackendFactory<
     // BullMQ calls this as a method of the worker, whose concurrency may change. Its options have the first one.
     const worker = this as { concurrency?: number } | undefined;
     const concurrency = () => worker?.concurrency ?? (opts as Partial<WorkerOptions>).concurrency ?? 1;
-    return new DqQueueBackend(place, opts as QueueBaseOptions<unknown>, { client, close, blocking, working, concurrency });
+    const use = { client, close, blocking, working, concurrency };
+    const given = opts as QueueBaseOptions<unknown>;
+    return options.secrets ? new SealedBackend(place, given, use, options.secrets) : new DqQueueBackend(place, given, use);
   };
 }
 
