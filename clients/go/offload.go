@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
 
 const offloadHeader = "dq-offload"
+
+// The payloads that are remembered after they were opened.
+const mostOpened = 100
 
 // Store is where Offload keeps payloads, such as S3. Get returns nil for a key that it does not have.
 type Store interface {
@@ -16,8 +20,8 @@ type Store interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// Offload is a Middleware that keeps large payloads in a store, alike in all languages (docs/secrets.md). The sorted set
-// "QUEUE:offload" lists them for Sweep.
+// Offload is a Middleware that keeps large payloads in a store, alike in all languages (docs/secrets.md). A worker deletes what
+// it has opened when the record is gone. The sorted set "QUEUE:offload" lists all, and Sweep finds the others.
 type Offload struct {
 	Store Store
 	Cli   RedisCli
@@ -25,7 +29,13 @@ type Offload struct {
 	Above int
 	// Queues has the keys of other queues that messages may have gone to (DEADTO).
 	Queues []string
+
+	mutex  sync.Mutex
+	opened []offloaded
 }
+
+// A payload in the store, and the queue to which its message was sent.
+type offloaded struct{ queue, key string }
 
 // Send keeps the payload in the store, if it is large, and sends the message.
 func (o *Offload) Send(ctx context.Context, s *Sending, next func(context.Context) (string, error)) (string, error) {
@@ -64,6 +74,7 @@ func (o *Offload) sealing(ctx context.Context) coding {
 		if err := o.Store.Put(ctx, key, payload); err != nil {
 			return nil, nil, err
 		}
+		o.lookBack(ctx)
 		return []byte{}, with(headers, offloadHeader, key), nil
 	}
 }
@@ -78,7 +89,15 @@ func (o *Offload) opening(ctx context.Context) coding {
 		if err == nil && kept == nil {
 			err = fmt.Errorf("the store has no %q", key)
 		}
-		return kept, without(headers, offloadHeader), err
+		if err != nil {
+			return nil, nil, err
+		}
+		o.lookBack(ctx)
+		// One that was sent to another queue is left to Sweep.
+		if strings.HasPrefix(key, queue+"/"+id+"/") {
+			o.remember(offloaded{queue, key})
+		}
+		return kept, without(headers, offloadHeader), nil
 	}
 }
 
@@ -93,20 +112,65 @@ func (o *Offload) Sweep(ctx context.Context, queue string, after time.Duration) 
 		if err != nil {
 			return deleted, err
 		}
-		var isNeeded bool
-		if isNeeded, err = o.isNeeded(ctx, queue, key); err != nil {
-			return deleted, err
-		}
-		if isNeeded {
-			_, err = do(o.Cli, []string{"ZADD", list, unixMillis(time.Now()), key})
-			continue
-		}
-		if err = o.Store.Delete(ctx, key); err == nil {
+		var gone bool
+		if gone, err = o.goes(ctx, offloaded{queue, key}); gone {
 			deleted++
-			_, err = do(o.Cli, []string{"ZREM", list, key})
+		} else if err == nil {
+			_, err = do(o.Cli, []string{"ZADD", list, unixMillis(time.Now()), key})
 		}
 	}
 	return deleted, err
+}
+
+func (o *Offload) remember(one offloaded) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if len(o.opened) < mostOpened {
+		o.opened = append(o.opened, one)
+	}
+}
+
+// lookBack deletes up to two payloads that were opened here before, if their messages and records are gone by now.
+func (o *Offload) lookBack(ctx context.Context) {
+	o.mutex.Lock()
+	count := len(o.opened)
+	if count > 2 {
+		count = 2
+	}
+	some := o.opened[:count]
+	o.opened = o.opened[len(some):]
+	o.mutex.Unlock()
+	for _, one := range some {
+		// What fails here is left to Sweep. A dead message may have taken its payload along.
+		info, err := NewQueue(o.Cli, one.queue).Info(ctx)
+		if to := info.Text("deadto"); err != nil || (to != "" && !o.knows(to)) {
+			continue
+		}
+		if gone, err := o.goes(ctx, one); !gone && err == nil {
+			o.remember(one)
+		}
+	}
+}
+
+func (o *Offload) knows(queue string) bool {
+	for _, one := range o.Queues {
+		if one == queue {
+			return true
+		}
+	}
+	return false
+}
+
+// goes deletes a payload, if no message and no record needs it. It returns whether it did.
+func (o *Offload) goes(ctx context.Context, one offloaded) (bool, error) {
+	if needed, err := o.isNeeded(ctx, one.queue, one.key); needed || err != nil {
+		return false, err
+	}
+	if err := o.Store.Delete(ctx, one.key); err != nil {
+		return false, err
+	}
+	_, err := do(o.Cli, []string{"ZREM", one.queue + ":offload", one.key})
+	return true, err
 }
 
 func (o *Offload) isNeeded(ctx context.Context, queue, key string) (bool, error) {

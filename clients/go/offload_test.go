@@ -2,6 +2,8 @@ package dq_test
 
 import (
 	"context"
+	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -42,4 +44,44 @@ func TestWhatIsKeptElsewhereGoesWithItsRecord(t *testing.T) {
 	must(t, worker.Run(ctx))
 	sweep(-time.Second, 1)
 	equal(t, "kept", len(store), 0)
+}
+
+func TestWhatAWorkerHasOpenedGoesWithItsRecord(t *testing.T) {
+	var given struct {
+		Offload struct {
+			Above   int
+			Payload string
+			Named   []string
+			Queues  []struct {
+				DeadTo string
+				Goes   bool
+			}
+		}
+	}
+	file, err := os.ReadFile("../../tests/conformance/secrets.json")
+	must(t, err)
+	must(t, json.Unmarshal(file, &given))
+	for _, one := range given.Offload.Queues {
+		q, store := newQueue(t, dq.DeadTo(one.DeadTo)), shelf{}
+		offload := &dq.Offload{Store: store, Cli: connect(t), Above: given.Offload.Above, Queues: given.Offload.Named}
+		seal := func(id string) ([]byte, map[string]string) {
+			payload, headers, err := offload.Seal(q.Key(), id, []byte(given.Offload.Payload), nil)
+			must(t, err)
+			return payload, headers
+		}
+		payload, headers := seal("first")
+		send(t, q, string(payload), dq.ID("first"), dq.Headers(headers))
+		messages, err := q.Fetch(ctx)
+		must(t, err)
+		opened, _, err := offload.Open(q.Key(), "first", messages[0].Payload, messages[0].Headers)
+		must(t, err)
+		equal(t, "payload", string(opened), given.Offload.Payload)
+		seal("second")
+		first := headers["dq-offload"]
+		equal(t, "kept", store[first] != nil, true)
+		_, err = q.Ack(ctx, []int64{messages[0].Receipt})
+		must(t, err)
+		seal("third")
+		equal(t, "gone with "+one.DeadTo, store[first] == nil, one.Goes)
+	}
 }

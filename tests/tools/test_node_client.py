@@ -58,7 +58,7 @@ def built():
 
 @pytest.mark.parametrize(
     "file, tests",
-    [("conformance", 341), ("queue", 106), ("worker", 81), ("odd", 30), ("stopping", 38), ("family", 30), ("nestjs", 30), ("bullmq", 30), ("bullmq-ahead", 6), ("bullmq-effects", 1), ("bullmq-awake", 1), ("bullmq-loss", 24), ("bullmq-odd", 23), ("bullmq-stopping", 13), ("bullmq-cluster", 4), ("bullmq-secrets", 9), ("connection", 1), ("nestjs-bullmq", 2), ("package", 5), ("durable", 31), ("secrets", 14), ("opentelemetry", 1)],
+    [("conformance", 341), ("queue", 106), ("worker", 81), ("odd", 30), ("stopping", 38), ("family", 30), ("nestjs", 30), ("bullmq", 30), ("bullmq-ahead", 6), ("bullmq-effects", 1), ("bullmq-awake", 1), ("bullmq-loss", 24), ("bullmq-odd", 23), ("bullmq-stopping", 13), ("bullmq-cluster", 4), ("bullmq-secrets", 9), ("connection", 1), ("nestjs-bullmq", 2), ("package", 5), ("durable", 31), ("secrets", 19), ("opentelemetry", 1)],
 )
 def test_the_package(server, cluster, replica_pair, file, tests):
     env = {

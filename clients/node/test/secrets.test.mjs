@@ -97,3 +97,23 @@ each('what is kept elsewhere goes with its record', async ({ client, queue: { ke
   assert.deepEqual([got, shelf.size], [['x'.repeat(11)], 1]);
   assert.deepEqual([await offload.sweep(key, { after: -1000 }), shelf.size], [1, 0]);
 });
+
+each('what a worker has opened goes with its record', async ({ client, queue: { key } }) => {
+  const { above, payload: text, queues, named } = given.offload;
+  for (const [at, { deadto, goes }] of queues.entries()) {
+    const shelf = new Shelf();
+    const queue = new Queue(client, `${key}:${at}`);
+    await queue.create(deadto ? { deadTo: deadto } : {});
+    const offload = new Offload(shelf, client, { above, queues: named });
+    const [payload, headers] = await offload.seal(queue.key, 'first', text);
+    await queue.send(payload, { id: 'first', headers });
+    const [message] = await queue.fetch();
+    const [opened] = await offload.open(queue.key, 'first', message.payload, message.headers);
+    const [first] = shelf.keys();
+    await offload.seal(queue.key, 'second', text);
+    assert.deepEqual([opened.toString(), shelf.has(first)], [text, true]);
+    await queue.ack(message);
+    await offload.seal(queue.key, 'third', text);
+    assert.equal(shelf.has(first), !goes, `${deadto}`);
+  }
+});

@@ -4,14 +4,25 @@ declare(strict_types=1);
 
 namespace Dq;
 
+use function array_slice;
+use function count;
+use function in_array;
 use function strlen;
 
-/** Keeps large payloads in a store, alike in all languages (docs/secrets.md). The sorted set `<queue>:offload` lists them for `sweep`. */
+/**
+ * Keeps large payloads in a store, alike in all languages (docs/secrets.md). A worker deletes what it has opened when the record
+ * is gone. The sorted set `<queue>:offload` lists all, and `sweep` finds the others.
+ */
 final class Offload extends Coding
 {
     /** The header with the key of a payload in the store. */
     private const OFFLOAD = 'dq-offload';
     private const WEEK = 7 * 24 * 3_600_000;
+    /** The payloads that are remembered after they were opened. */
+    private const MOST_OPENED = 100;
+
+    /** @var array<string, string> the queues of payloads that were opened here, by their keys in the store */
+    private array $opened = [];
 
     /**
      * @param int $above payloads of more bytes are kept in the store
@@ -30,6 +41,7 @@ final class Offload extends Coding
         // It is listed before it is there, so that nothing stays that no list has.
         $this->listed($queue, 'ZADD', self::now(), $key);
         $this->store->put($key, $payload);
+        $this->lookBack();
         return ['', [self::OFFLOAD => $key] + $headers];
     }
 
@@ -37,7 +49,16 @@ final class Offload extends Coding
     {
         $key = $headers[self::OFFLOAD] ?? null;
         unset($headers[self::OFFLOAD]);
-        return [$key === null ? $payload : $this->store->get($key) ?? throw new \OutOfBoundsException("the store has no \"$key\""), $headers];
+        if ($key === null) {
+            return [$payload, $headers];
+        }
+        $kept = $this->store->get($key) ?? throw new \OutOfBoundsException("the store has no \"$key\"");
+        $this->lookBack();
+        // One that was sent to another queue is left to `sweep`.
+        if (str_starts_with($key, "$queue/$id/")) {
+            $this->opened[$key] = $queue;
+        }
+        return [$kept, $headers];
     }
 
     /**
@@ -49,17 +70,46 @@ final class Offload extends Coding
     {
         $deleted = 0;
         foreach ($this->listed($queue, 'ZRANGEBYSCORE', 0, self::now() - $after) as $key) {
-            $id = substr($key, strlen($queue) + 1, (int) strrpos($key, '/') - strlen($queue) - 1);
-            $isIn = fn (string $one): bool => ((new Queue($this->client, $one))->get($id)['headers'][self::OFFLOAD] ?? null) === $key;
-            if (array_filter([$queue, ...$this->queues], $isIn) !== []) {
+            if ($this->goes($queue, $key)) {
+                $deleted++;
+            } else {
                 $this->listed($queue, 'ZADD', self::now(), $key);
-                continue;
             }
-            $this->store->delete($key);
-            $this->listed($queue, 'ZREM', $key);
-            $deleted++;
         }
         return $deleted;
+    }
+
+    /** Deletes up to two payloads that were opened here before, if their messages and records are gone by now. */
+    private function lookBack(): void
+    {
+        foreach (array_slice($this->opened, 0, 2, true) as $key => $queue) {
+            unset($this->opened[$key]);
+            try {
+                // A dead message may have taken it along.
+                $deadTo = (new Queue($this->client, $queue))->info()['deadto'] ?? '';
+                if ($deadTo !== '' && !in_array($deadTo, $this->queues, true)) {
+                    continue;
+                }
+                if (!$this->goes($queue, $key) && count($this->opened) < self::MOST_OPENED) {
+                    $this->opened[$key] = $queue;
+                }
+            } catch (\Exception) {
+                // It is left to `sweep`.
+            }
+        }
+    }
+
+    /** Deletes a payload, if no message and no record needs it. Returns whether it did. */
+    private function goes(string $queue, string $key): bool
+    {
+        $id = substr($key, strlen($queue) + 1, (int) strrpos($key, '/') - strlen($queue) - 1);
+        $isIn = fn (string $one): bool => ((new Queue($this->client, $one))->get($id)['headers'][self::OFFLOAD] ?? null) === $key;
+        if (array_filter([$queue, ...$this->queues], $isIn) !== []) {
+            return false;
+        }
+        $this->store->delete($key);
+        $this->listed($queue, 'ZREM', $key);
+        return true;
     }
 
     private function listed(string $queue, string $verb, string|int ...$words): mixed

@@ -108,6 +108,24 @@ def test_what_is_kept_elsewhere_goes_with_its_record(dq_client):
     assert offload.sweep("mails", after=-1000) == 1 and [*shelf] == [key.decode() for key in dq_client.zrange("mails:offload", 0, -1)]
 
 
+@pytest.mark.parametrize("case", GIVEN["offload"]["queues"], ids=[str(case["deadto"]) for case in GIVEN["offload"]["queues"]])
+def test_what_a_worker_has_opened_goes_with_its_record(dq_client, case):
+    given, shelf, q = GIVEN["offload"], Shelf(), Queue(dq_client, "mails")
+    q.create(deadto=case["deadto"] or None)
+    offload = Offload(shelf, dq_client, above=given["above"], queues=given["named"])
+    payload, headers = offload.seal("mails", "first", given["payload"])
+    q.send(payload, id="first", headers=headers)
+    [message] = q.fetch()
+    assert offload.open("mails", "first", message.payload, message.headers)[0] == given["payload"].encode()
+    [first] = shelf
+    offload.seal("mails", "second", given["payload"])
+    assert first in shelf
+    q.ack(message)
+    offload.seal("mails", "third", given["payload"])
+    assert (first not in shelf) == case["goes"]
+    assert (dq_client.zscore("mails:offload", first) is None) == case["goes"]
+
+
 def test_celery_messages_are_encrypted(dq_url, dq_client):
     kombu = pytest.importorskip("kombu")
     pytest.importorskip("dqueue.kombu")

@@ -120,4 +120,27 @@ final class SecretsTest extends TestCase
         $this->assertSame(str_repeat('x', 11), $got);
         $this->assertSame([1, []], [$offload->sweep('mails', -1000), $shelf->kept]);
     }
+
+    public function testWhatAWorkerHasOpenedGoesWithItsRecord(): void
+    {
+        ['above' => $above, 'payload' => $text, 'queues' => $queues, 'named' => $named] = $this->given['offload'];
+        foreach ($queues as ['deadto' => $deadTo, 'goes' => $goes]) {
+            Server::redis()->flushAll();
+            $shelf = new Shelf();
+            $client = new UrlClient(Server::url());
+            $offload = new Offload($shelf, $client, $above, $named);
+            $queue = new Queue($client, 'mails');
+            $queue->create($deadTo === null ? [] : ['deadto' => $deadTo]);
+            [$payload, $headers] = $offload->seal('mails', 'first', $text);
+            $queue->send($payload, ['id' => 'first', 'headers' => $headers]);
+            [$message] = $queue->fetch();
+            $this->assertSame($text, $offload->open('mails', 'first', $message->payload, $message->headers())[0]);
+            $first = array_key_first($shelf->kept);
+            $offload->seal('mails', 'second', $text);
+            $this->assertArrayHasKey($first, $shelf->kept);
+            $queue->ack($message);
+            $offload->seal('mails', 'third', $text);
+            $this->assertSame(!$goes, isset($shelf->kept[$first]), (string) $deadTo);
+        }
+    }
 }

@@ -1,7 +1,9 @@
 """Large payloads that are kept elsewhere, such as in S3, alike in all languages (docs/secrets.md)."""
 
+import contextlib
 import time
 import uuid
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -13,6 +15,8 @@ from dqueue.working.coding import Coding, Sealed, bytes_of
 OFFLOAD = "dq-offload"
 """The header with the key of a payload in the store."""
 WEEK = 7 * 24 * 3_600_000
+_MOST_OPENED = 100
+"""The payloads that are remembered after they were opened."""
 
 
 class Store(Protocol):
@@ -26,12 +30,14 @@ class Store(Protocol):
 class Offload(Coding):
     """Keeps payloads of more than `above` bytes in `store`. `client` is a client of redis-py.
 
-    The sorted set `<queue>:offload` lists them, so that `sweep` finds those whose record is gone. `queues` are other queues that
+    A worker deletes what it has opened when the record is gone. The sorted set `<queue>:offload` lists all, so that `sweep` finds the
+    others. `queues` are other queues that
     messages may have gone to (DEADTO).
     """
 
     def __init__(self, store: Store, client: Any, *, above: int = 64 * 1024, queues: Sequence[str] = ()) -> None:
         self._store, self._client, self._above, self._queues = store, client, above, list(queues)
+        self._opened: OrderedDict[str, str] = OrderedDict()
 
     def seal(
         self, queue: str, id: str, payload: str | bytes, headers: Mapping[str, str | bytes] | None = None
@@ -43,6 +49,7 @@ class Offload(Coding):
         # It is listed before it is there, so that nothing stays that no list has.
         self._client.zadd(f"{queue}:offload", {key: _now()})
         self._store.put(key, plain)
+        self._look_back()
         return b"", {**(headers or {}), OFFLOAD: key}
 
     def open(
@@ -55,6 +62,10 @@ class Offload(Coding):
         kept = self._store.get(key.decode())
         if kept is None:
             raise LookupError(f"the store has no {key.decode()!r}")
+        self._look_back()
+        # One that was sent to another queue is left to `sweep`.
+        if key.startswith(encode(f"{queue}/{id}/")):
+            self._opened[key.decode()] = queue
         return kept, given
 
     def sweep(self, queue: str, *, after: int = WEEK) -> int:
@@ -66,16 +77,33 @@ class Offload(Coding):
         deleted = 0
         listed = f"{queue}:offload"
         for one in self._client.zrangebyscore(listed, 0, _now() - after):
-            key = text(one)
-            id = key.removeprefix(f"{queue}/").rpartition("/")[0]
-            records = (Queue(self._client, name).get(id) for name in [queue, *self._queues])
-            if any(record and encode((record.headers or {}).get(OFFLOAD, "")) == encode(key) for record in records):
-                self._client.zadd(listed, {key: _now()})
-                continue
-            self._store.delete(key)
-            self._client.zrem(listed, key)
-            deleted += 1
+            if self._goes(queue, text(one)):
+                deleted += 1
+            else:
+                self._client.zadd(listed, {one: _now()})
         return deleted
+
+    def _look_back(self) -> None:
+        """Deletes up to two payloads that were opened here before, if their messages and records are gone by now."""
+        # What fails here is left to `sweep`.
+        with contextlib.suppress(Exception):
+            for _ in range(min(2, len(self._opened))):
+                key, queue = self._opened.popitem(last=False)
+                # A dead message may have taken it along.
+                if Queue(self._client, queue).info().get("deadto") not in (None, "", b"", *self._queues):
+                    continue
+                if not self._goes(queue, key) and len(self._opened) < _MOST_OPENED:
+                    self._opened[key] = queue
+
+    def _goes(self, queue: str, key: str) -> bool:
+        """Deletes a payload, if no message and no record needs it. Returns whether it did."""
+        id = key.removeprefix(f"{queue}/").rpartition("/")[0]
+        records = (Queue(self._client, name).get(id) for name in [queue, *self._queues])
+        if any(record and encode((record.headers or {}).get(OFFLOAD, "")) == encode(key) for record in records):
+            return False
+        self._store.delete(key)
+        self._client.zrem(f"{queue}:offload", key)
+        return True
 
 
 def _now() -> int:
