@@ -100,7 +100,7 @@ test-celery: ## the suites of kombu, Celery and Dramatiq with dq:// and redis://
 	@scripts/setup.sh build server tests optional && scripts/python.sh tests.drivers $(DRIVER_FLAGS)
 
 test-sqs: ## two foreign suites of tests of SQS on dq sqs, ten minutes; fetches them; SQS_FLAGS=--help
-	@scripts/setup.sh build server tests && BUILD=--checked scripts/python.sh tests.sqs.suites $(SQS_FLAGS)
+	@scripts/setup.sh build server tests git && BUILD=--checked scripts/python.sh tests.sqs.suites $(SQS_FLAGS)
 
 test-sqs-clients: ## boto3, the SDKs for Node, PHP and Go, sqs-consumer, Celery and taskiq on dq sqs; gets them
 	@scripts/setup.sh build server tests optional && scripts/sqs-clients.sh

@@ -12,6 +12,7 @@
 #              clients/go, what clients/node is built and tested with, Chromium for the pages of dq web, Prometheus and its
 #              exporter for Redis, PostgreSQL and MariaDB, and in .venv the frameworks that the Python package has drivers for, and Selenium. What
 #              is not available is left out, and a line says so
+#   git        git
 #   lint       rustfmt, clippy, and .venv for ruff
 #   pgo        llvm-profdata, of the LLVM version of rustc
 #   cxx        a C++ compiler, for libFuzzer
@@ -92,6 +93,7 @@ look_for_tests() {
 }
 
 look_for_optional() { look_for_tests; }
+look_for_git() { have git || missing+=(git); }
 look_for_lint() {
     need_rust
     look_for_tests
@@ -123,6 +125,7 @@ install_missing() {
 # ---- set up the rest
 
 setup_build() { :; }
+setup_git() { :; }
 
 # In Debian, redis-server and redis-check-rdb are one program, so the package with the service is not needed.
 setup_server() {
@@ -321,10 +324,10 @@ setup_fuzz() {
     cargo fuzz --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-fuzz
 }
 
-[ $# -gt 0 ] || die "usage: scripts/setup.sh build|server|tests|optional|lint|pgo|cxx|fuzz ..."
+[ $# -gt 0 ] || die "usage: scripts/setup.sh build|server|tests|optional|git|lint|pgo|cxx|fuzz ..."
 for part in "$@"; do
     case $part in
-    build | server | tests | optional | lint | pgo | cxx | fuzz) "look_for_$part" ;;
+    build | server | tests | optional | git | lint | pgo | cxx | fuzz) "look_for_$part" ;;
     *) die "unknown part: $part" ;;
     esac
 done
