@@ -11,11 +11,11 @@ impl Queue {
     /// The ties to other keys. O(1), and O(messages) where messages wait for the end of a run.
     pub fn ties(&self) -> Ties {
         Ties {
-            events: self.settings.events.is_some(),
-            dead_to: self.settings.dead_to.is_some(),
-            parents: self.siblings.is_some()
-                || self.has_reruns
-                    && self.store.iter().any(|(_, message)| {
+            events: self.state.settings.events.is_some(),
+            dead_to: self.state.settings.dead_to.is_some(),
+            parents: self.state.siblings.is_some()
+                || self.indexes.has_reruns
+                    && self.state.store.iter().any(|(_, message)| {
                         let rerun = message.rerun();
                         rerun.is_some_and(|rerun| rerun.choices.parent().is_some())
                     }),
@@ -32,9 +32,9 @@ impl Queue {
     pub fn keys_of_end(&self, receipt: Receipt, now: Millis) -> impl Iterator<Item = &[u8]> {
         let lease = self.current(receipt, now);
         let parent = lease.and_then(|lease| self.parent_of(lease.seq));
-        let dead_to = self.settings.dead_to.as_ref();
+        let dead_to = self.state.settings.dead_to.as_ref();
         let keys = [
-            self.settings.events.as_deref(),
+            self.state.settings.events.as_deref(),
             dead_to.map(|dead_to| &*dead_to.key),
             parent.map(|parent| &*parent.key),
         ];
@@ -43,7 +43,7 @@ impl Queue {
 
     /// The ties that the queue has lost, if there are any.
     pub fn detached(&self) -> Option<&Detached> {
-        self.detached.as_deref()
+        self.state.detached.as_deref()
     }
 
     /// Cuts these ties. Nobody is told. O(children).
@@ -53,15 +53,15 @@ impl Queue {
             return Done::Ok;
         }
         if what.events {
-            self.settings.events = None;
+            self.state.settings.events = None;
         }
         if what.dead_to {
-            self.settings.dead_to = None;
+            self.state.settings.dead_to = None;
         }
         if what.parents {
             self.cut_parents();
         }
-        let detached = self.detached.get_or_insert_default();
+        let detached = self.state.detached.get_or_insert_default();
         detached.events |= what.events;
         detached.dead_to |= what.dead_to;
         self.settle_detached();
@@ -71,23 +71,27 @@ impl Queue {
 
     /// Cuts all messages from their parents.
     pub(in crate::queue) fn cut_parents(&mut self) {
-        if let Some(all) = self.siblings.take() {
-            let children = self.store.iter().map(|(seq, _)| seq);
+        if let Some(all) = self.state.siblings.take() {
+            let children = self.state.store.iter().map(|(seq, _)| seq);
             let children = children.filter(|seq| all.number_of(*seq).is_some());
-            let detached = self.detached.get_or_insert_default();
+            let detached = self.state.detached.get_or_insert_default();
             detached.children.extend(children);
             self.discard_siblings(*all);
         }
-        if !self.has_reruns {
+        if !self.indexes.has_reruns {
             return;
         }
         let waits = |message: &Message| {
             let rerun = message.rerun();
             rerun.is_some_and(|rerun| rerun.choices.parent().is_some())
         };
-        let waiting = self.store.iter().filter(|(_, message)| waits(message));
+        let waiting = self
+            .state
+            .store
+            .iter()
+            .filter(|(_, message)| waits(message));
         for seq in waiting.map(|(seq, _)| seq).collect::<Vec<_>>() {
-            if let Some(message) = self.store.get_mut(seq) {
+            if let Some(message) = self.state.store.get_mut(seq) {
                 message.change_left(|more| {
                     if let Some(rerun) = &mut more.rerun {
                         rerun.choices.forget_parent();
@@ -99,7 +103,7 @@ impl Queue {
 
     /// Forgets that options were turned off which are given now.
     pub(in crate::queue) fn attach(&mut self, changes: &Changes) {
-        if let Some(detached) = &mut self.detached {
+        if let Some(detached) = &mut self.state.detached {
             detached.events &= changes.events.is_none();
             detached.dead_to &= changes.dead_to.is_none();
             self.settle_detached();
@@ -108,7 +112,7 @@ impl Queue {
 
     /// A message goes that may have been cut from its parent.
     pub(in crate::queue) fn detached_gone(&mut self, seq: Seq) {
-        if let Some(detached) = &mut self.detached {
+        if let Some(detached) = &mut self.state.detached {
             detached.children.remove(&seq);
             self.settle_detached();
         }
@@ -116,7 +120,7 @@ impl Queue {
 
     /// All messages go.
     pub(in crate::queue) fn all_detached_gone(&mut self) {
-        if let Some(detached) = &mut self.detached {
+        if let Some(detached) = &mut self.state.detached {
             detached.children.clear();
             self.settle_detached();
         }
@@ -124,8 +128,8 @@ impl Queue {
 
     fn settle_detached(&mut self) {
         let is_nothing = |detached: &Detached| detached.ties().is_nothing();
-        if self.detached.as_deref().is_some_and(is_nothing) {
-            self.detached = None;
+        if self.state.detached.as_deref().is_some_and(is_nothing) {
+            self.state.detached = None;
         }
     }
 }

@@ -10,7 +10,7 @@ impl Queue {
     /// The state of a message at `now`. It counts everything that is due by then,
     /// processed or not.
     pub fn state_of(&self, message: &Message, now: Millis) -> State {
-        let ready = || match self.groups.get(message.group) {
+        let ready = || match self.state.groups.get(message.group) {
             Some(group) if self.group_head(group, now).is_none() => State::Blocked,
             _ => State::Ready,
         };
@@ -43,7 +43,7 @@ impl Queue {
         }
         // The group is read first: if few records are kept, the message may be gone after
         // it expires.
-        let message = self.store.get(seq)?;
+        let message = self.state.store.get(seq)?;
         let group = message.group;
         if message.stored == StoredState::Leaving {
             return None;
@@ -58,12 +58,12 @@ impl Queue {
 
     pub(super) fn find_pending(&mut self, id: &[u8], now: Millis) -> Option<(Seq, GroupIx)> {
         let seq = self.find_current(id, now)?;
-        let message = self.store.get(seq)?;
+        let message = self.state.store.get(seq)?;
         message.stored.is_pending().then_some((seq, message.group))
     }
 
     pub(super) fn changed(&mut self) {
-        self.effects.changed = true;
-        self.effects.visible = true;
+        self.notes.effects.changed = true;
+        self.notes.effects.visible = true;
     }
 }

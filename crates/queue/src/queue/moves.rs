@@ -125,14 +125,14 @@ pub(super) fn order_key(seq: Seq, message: &Message) -> OrderKey {
 impl Queue {
     /// When a pending message expires (Unix ms), if it does.
     pub(super) fn expiry(&self, message: &Message) -> Option<Millis> {
-        expiry(message, self.settings.ttl)
+        expiry(message, self.state.settings.ttl)
     }
 
     /// Makes a message pending and enters it in the indexes. The caller refreshes
     /// its group. O(log n).
     pub(super) fn enter_pending(&mut self, seq: Seq, now: Millis) {
-        if let Some(message) = self.store.get_mut(seq) {
-            let keys = IndexKeys::begin(seq, message, self.settings.ttl, now);
+        if let Some(message) = self.state.store.get_mut(seq) {
+            let keys = IndexKeys::begin(seq, message, self.state.settings.ttl, now);
             self.enter(keys);
         }
     }
@@ -148,33 +148,36 @@ impl Queue {
     pub(super) fn enter(&mut self, keys: IndexKeys) -> bool {
         let PendingKey { seq, due, .. } = keys.pending_key;
         let mut is_behind = false;
-        self.waiting.insert(keys.stored, keys.pending_key);
+        self.indexes.waiting.insert(keys.stored, keys.pending_key);
         if let Some(at) = keys.expires {
-            self.expiring.insert((at, seq), ());
+            self.indexes.expiring.insert((at, seq), ());
             self.wake_by(at);
         }
         if let Some(at) = keys.first_due {
-            self.first_dues.insert(at);
+            self.indexes.first_dues.insert(at);
         }
         if let Some(member) = keys.member {
-            let entered = self.groups.with(keys.group, |group| {
+            let entered = self.state.groups.with(keys.group, |group| {
                 let is_behind = group.backlog.insert(keys.stored, member);
                 // A group that is not in the ready line yet must join it now, regardless
                 // of the form in which its messages are kept.
                 (is_behind && group.is_in_line(), group.counted)
             });
             let (changes_nothing, counted) = entered.unwrap_or_default();
-            is_behind = changes_nothing && (self.limits.is_none() || seeded(Bug::LimitByBacklog));
+            is_behind =
+                changes_nothing && (self.state.limits.is_none() || seeded(Bug::LimitByBacklog));
             if counted && keys.stored == StoredState::Due {
-                self.grouped_ready += 1;
-                self.effects.happened.add(Happened::READY);
+                self.indexes.grouped_ready += 1;
+                self.notes.effects.happened.add(Happened::READY);
             }
         }
         if keys.stored == StoredState::Due {
             self.note(seq, Kind::Ready);
         }
         match keys.stored {
-            StoredState::Due if !keys.group.is_some() => self.effects.happened.add(Happened::READY),
+            StoredState::Due if !keys.group.is_some() => {
+                self.notes.effects.happened.add(Happened::READY)
+            }
             StoredState::Due => {}
             _ => self.wake_by(due),
         }
@@ -184,13 +187,13 @@ impl Queue {
     /// Removes a pending message from the indexes. The caller gives it another stored
     /// state and refreshes its group. O(log n).
     pub(super) fn leave_pending(&mut self, seq: Seq) {
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         debug_assert!(message.is_some(), "the message {seq} is not there");
         if let Some(message) = message {
             if message.stored == StoredState::Held {
                 return self.leave_held(seq);
             }
-            let keys = IndexKeys::of(seq, message, self.settings.ttl);
+            let keys = IndexKeys::of(seq, message, self.state.settings.ttl);
             self.leave(keys);
         }
     }
@@ -199,15 +202,15 @@ impl Queue {
     /// caller gives it another stored state and refreshes its group. O(log n).
     pub(super) fn leave(&mut self, keys: IndexKeys) {
         if let Some(at) = keys.expires {
-            let known = self.expiring.remove(&(at, keys.pending_key.seq));
+            let known = self.indexes.expiring.remove(&(at, keys.pending_key.seq));
             debug_assert!(known.is_some(), "no index has the expiry of a message");
         }
         if let Some(at) = keys.first_due {
-            self.first_dues.remove(at);
+            self.indexes.first_dues.remove(at);
         }
-        self.waiting.remove(keys.stored, keys.pending_key);
+        self.indexes.waiting.remove(keys.stored, keys.pending_key);
         if let Some(member) = keys.member {
-            let counted = self.groups.with(keys.group, |group| {
+            let counted = self.state.groups.with(keys.group, |group| {
                 group.backlog.remove(keys.stored, member);
                 group.counted
             });
@@ -219,48 +222,54 @@ impl Queue {
 
     /// Subtracts `count` from the ready messages of groups.
     pub(super) fn uncount_ready(&mut self, count: u64) {
-        debug_assert!(self.grouped_ready >= count, "ready messages are miscounted");
-        self.grouped_ready = self.grouped_ready.saturating_sub(count);
+        debug_assert!(
+            self.indexes.grouped_ready >= count,
+            "ready messages are miscounted"
+        );
+        self.indexes.grouped_ready = self.indexes.grouped_ready.saturating_sub(count);
     }
 
     /// Ends the lease of a message, if it has one. The caller then sets its stored
     /// state.
     pub(super) fn unlease(&mut self, seq: Seq) -> Option<Ended> {
-        let receipt = self.store.get(seq).map_or(0, Message::receipt);
-        let lease = self.leases.take(receipt)?;
+        let receipt = self.state.store.get(seq).map_or(0, Message::receipt);
+        let lease = self.state.leases.take(receipt)?;
         self.end_lease(lease)
     }
 
     /// Ends a lease that was already taken out of the index of leases. The caller
     /// then sets the stored state of the message.
     pub(super) fn end_lease(&mut self, lease: Lease) -> Option<Ended> {
-        if self.batches.is_some() {
+        if self.state.batches.is_some() {
             self.member_stopped(lease.seq);
         }
-        if self.limits.is_some() {
+        if self.state.limits.is_some() {
             self.release_limits(lease.seq);
         }
-        if self.fair.is_some() {
+        if self.state.fair.is_some() {
             self.settle_time(lease.seq);
         }
-        let message = self.store.get_mut(lease.seq)?;
+        let message = self.state.store.get_mut(lease.seq)?;
         let (group, size) = (message.group, message.payload_len());
         message.history.stop();
         let consumer = message.history.consumer();
-        debug_assert!(self.running_bytes >= size, "running bytes are miscounted");
-        self.running_bytes = self.running_bytes.saturating_sub(size);
-        self.consumers.release(consumer);
+        debug_assert!(
+            self.indexes.running_bytes >= size,
+            "running bytes are miscounted"
+        );
+        self.indexes.running_bytes = self.indexes.running_bytes.saturating_sub(size);
+        self.state.consumers.release(consumer);
         if group.is_some() {
-            let over = self.leases.leave_batch(lease.receipt);
-            if let Some(group) = self.groups.get_mut(group) {
+            let over = self.state.leases.leave_batch(lease.receipt);
+            if let Some(group) = self.state.groups.get_mut(group) {
                 group.running -= 1;
-                self.grouped_running -= 1;
+                self.indexes.grouped_running -= 1;
                 if let Some(batch) = over.filter(|_| !group.is_hidden()) {
                     group.close_batch(batch.first);
                 }
             }
         }
-        let was_probe = self.settings.breaker.is_some() && self.withdraw(lease.seq, group);
+        let was_probe = self.state.settings.breaker.is_some() && self.withdraw(lease.seq, group);
         Some(Ended {
             group,
             size,
@@ -273,14 +282,14 @@ impl Queue {
     pub(super) fn leased_of<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = Lease> + 'a {
         group
             .batches()
-            .flat_map(|first| self.leases.of_batch(first))
+            .flat_map(|first| self.state.leases.of_batch(first))
     }
 
     /// The running messages that were delivered in the same batch as this one, but
     /// after it.
     pub(super) fn later_of_batch(&self, seq: Seq) -> Vec<Seq> {
-        let receipt = self.store.get(seq).map_or(0, Message::receipt);
-        let later = self.leases.later_of_batch(receipt);
+        let receipt = self.state.store.get(seq).map_or(0, Message::receipt);
+        let later = self.state.leases.later_of_batch(receipt);
         later.map(|lease| lease.seq).collect()
     }
 }

@@ -31,25 +31,25 @@ impl Queue {
     /// Whether changes of the queue may write to other keys. O(1).
     #[inline]
     pub fn is_tied(&self) -> bool {
-        let names = &self.settings;
+        let names = &self.state.settings;
         names.events.is_some() || names.dead_to.is_some() || self.may_have_parents()
     }
 
     /// Whether messages may have parents. O(1).
     #[inline]
     pub fn may_have_parents(&self) -> bool {
-        self.siblings.is_some() || self.has_reruns
+        self.state.siblings.is_some() || self.indexes.has_reruns
     }
 
     /// All other keys that changes of the queue may write to. O(sets of siblings), and O(messages)
     /// where messages wait for the end of a run.
     pub fn tied_keys(&self) -> BTreeSet<&[u8]> {
         let mut keys = self.event_keys();
-        keys.extend(self.settings.dead_to.iter().map(|to| &*to.key));
-        let parents = self.siblings.iter().flat_map(|all| all.parents());
+        keys.extend(self.state.settings.dead_to.iter().map(|to| &*to.key));
+        let parents = self.state.siblings.iter().flat_map(|all| all.parents());
         keys.extend(parents.map(|parent| &*parent.key));
-        if self.has_reruns {
-            let messages = self.store.iter().map(|(_, message)| message);
+        if self.indexes.has_reruns {
+            let messages = self.state.store.iter().map(|(_, message)| message);
             keys.extend(messages.filter_map(rerun_parent).map(|parent| &*parent.key));
         }
         keys
@@ -73,10 +73,17 @@ impl Queue {
         match reach {
             // An operation cannot see past the end of a lease, or of a wait for a signal.
             Reach::Nothing if !self.has_work(now) => Keys::new(),
-            _ if self.held.first_end().is_some_and(|(at, _)| at <= now) => self.tied_keys(),
+            _ if self
+                .indexes
+                .held
+                .first_end()
+                .is_some_and(|(at, _)| at <= now) =>
+            {
+                self.tied_keys()
+            }
             Reach::Nothing | Reach::Events => self.event_keys(),
-            Reach::Ends(seqs) if self.batches.is_none() => {
-                let messages = seqs.iter().filter_map(|seq| self.store.get(*seq));
+            Reach::Ends(seqs) if self.state.batches.is_none() => {
+                let messages = seqs.iter().filter_map(|seq| self.state.store.get(*seq));
                 let parents = seqs.iter().filter_map(|seq| self.parent_of(*seq));
                 let parents = parents.chain(messages.filter_map(rerun_parent));
                 let mut keys = self.event_keys();
@@ -88,7 +95,7 @@ impl Queue {
     }
 
     fn event_keys(&self) -> BTreeSet<&[u8]> {
-        self.settings.events.as_deref().into_iter().collect()
+        self.state.settings.events.as_deref().into_iter().collect()
     }
 
     fn reach_of(&self, op: &Op<'_>, now: Millis) -> Reach {
@@ -172,18 +179,18 @@ impl Queue {
     fn seqs_of(&self, receipts: &[Receipt]) -> Vec<Seq> {
         let leases = receipts
             .iter()
-            .filter_map(|receipt| self.leases.find(*receipt));
+            .filter_map(|receipt| self.state.leases.find(*receipt));
         leases.map(|lease| lease.seq).collect()
     }
 
     /// Whether a nack of this kind may let a running message die.
     fn may_die_by(&self, seq: Seq, kind: NackKind) -> bool {
         let dies = |message: &Message| self.dies_by(message, kind) || message.rerun().is_some();
-        self.may_expire(seq) || self.store.get(seq).is_some_and(dies)
+        self.may_expire(seq) || self.state.store.get(seq).is_some_and(dies)
     }
 
     fn may_expire(&self, seq: Seq) -> bool {
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         message.is_some_and(|message| self.expiry(message).is_some())
     }
 }

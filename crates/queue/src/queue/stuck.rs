@@ -49,7 +49,7 @@ impl Queue {
     /// server tells it ([`crate::op::Told::stuck`]).
     #[cold]
     pub fn note_stuck(&mut self, what: &'static str) {
-        self.effects.told_mut().stuck = Some(what);
+        self.notes.effects.told_mut().stuck = Some(what);
     }
 
     /// The entry that an event of this kind takes away, with its time; `None` if there is none, or
@@ -57,20 +57,28 @@ impl Queue {
     #[inline]
     pub(super) fn first_of(&self, event: Event) -> Option<(Millis, u64)> {
         match event {
-            Event::LeaseEnd => self.leases.first_end(),
-            Event::Expiry => self.expiring.first().map(|(key, ())| key),
-            Event::ParkEnd => self.held.first_end(),
-            Event::Due => self.waiting.next_promotion(),
-            Event::GroupWake => self.groups.next_wake().map(|(at, ix)| (at, ix.number())),
+            Event::LeaseEnd => self.state.leases.first_end(),
+            Event::Expiry => self.indexes.expiring.first().map(|(key, ())| key),
+            Event::ParkEnd => self.indexes.held.first_end(),
+            Event::Due => self.indexes.waiting.next_promotion(),
+            Event::GroupWake => self
+                .state
+                .groups
+                .next_wake()
+                .map(|(at, ix)| (at, ix.number())),
             Event::Breaker => self.next_breaker_change().map(|(at, ix)| (at, ix.number())),
             Event::Limit => self.next_limit_time().map(|(at, ix)| (at, ix.number())),
-            Event::Join => self.expected.next().map(|key| (key.join.time, key.seq)),
+            Event::Join => self
+                .indexes
+                .expected
+                .next()
+                .map(|key| (key.join.time, key.seq)),
             Event::SettledAge => self.next_settled_age(),
-            Event::DeadAge | Event::DeadCount => self.records.oldest_dead(),
-            Event::ConsumerAge => self.consumers.next_forget().map(|at| (at, 0)),
-            Event::Fire => self.schedules.first_by_time(),
-            Event::Release => self.held.dying.first().map(|(seq, ())| (0, seq)),
-            Event::SettledCount => self.records.oldest_settled(),
+            Event::DeadAge | Event::DeadCount => self.state.records.oldest_dead(),
+            Event::ConsumerAge => self.state.consumers.next_forget().map(|at| (at, 0)),
+            Event::Fire => self.state.schedules.first_by_time(),
+            Event::Release => self.indexes.held.dying.first().map(|(seq, ())| (0, seq)),
+            Event::SettledCount => self.state.records.oldest_settled(),
             Event::PauseEnd | Event::DedupAge => None,
         }
     }

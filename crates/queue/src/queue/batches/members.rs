@@ -22,7 +22,7 @@ impl Queue {
         seq: Seq,
         change: impl FnOnce(&mut NamedBatch),
     ) -> Option<Seq> {
-        let batches = self.batches.as_mut()?;
+        let batches = self.state.batches.as_mut()?;
         let batch = batches.members.batch_of(seq)?;
         change(batches.get_mut(batch)?);
         Some(batch)
@@ -55,6 +55,7 @@ impl Queue {
     /// Notes that a message that is pending, or dead and cancelled, ends at `at`.
     pub(in crate::queue) fn member_ended(&mut self, seq: Seq, stored: StoredState, at: Millis) {
         let was_dead = self
+            .state
             .store
             .get(seq)
             .is_some_and(|message| message.stored == StoredState::Dead);
@@ -70,7 +71,7 @@ impl Queue {
                 _ => counts.dead += 1,
             }
         });
-        let (Some(batch), Some(batches)) = (batch, &mut self.batches) else {
+        let (Some(batch), Some(batches)) = (batch, &mut self.state.batches) else {
             return;
         };
         if let Some(named) = batches.get_mut(batch) {
@@ -88,7 +89,7 @@ impl Queue {
             }
         }
         batches.touch(batch, at);
-        if let Some(message) = self.store.get_mut(seq) {
+        if let Some(message) = self.state.store.get_mut(seq) {
             // If no record is kept, the message is removed next, and has then ended
             // already.
             message.stored = stored;
@@ -97,11 +98,11 @@ impl Queue {
 
     /// A message is removed. If it had not ended, it has now.
     pub(in crate::queue) fn member_gone(&mut self, seq: Seq) {
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         let stored = message.map(|message| message.stored);
         let is_leased = message.is_some_and(|message| message.receipt() != 0);
-        let at = self.last;
-        let Some(batches) = &mut self.batches else {
+        let at = self.state.last;
+        let Some(batches) = &mut self.state.batches else {
             return;
         };
         let Some(batch) = batches.members.remove(seq) else {

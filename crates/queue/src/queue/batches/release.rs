@@ -24,7 +24,7 @@ impl Queue {
         let mut done = 0;
         loop {
             self.close_touched();
-            let Some(batches) = &mut self.batches else {
+            let Some(batches) = &mut self.state.batches else {
                 return done;
             };
             let Some(first) = batches.released.front_mut() else {
@@ -50,14 +50,19 @@ impl Queue {
     }
 
     fn drop_batches_if_empty(&mut self) {
-        if self.batches.as_ref().is_some_and(|all| all.is_empty()) {
-            self.batches = None;
+        if self
+            .state
+            .batches
+            .as_ref()
+            .is_some_and(|all| all.is_empty())
+        {
+            self.state.batches = None;
         }
     }
 
     /// Finds the messages that are held no longer, and leaves their release to the timer.
     pub(in crate::queue) fn close_batches(&mut self) {
-        if self.batches.is_some() {
+        if self.state.batches.is_some() {
             self.close_touched();
             if !seeded(Bug::EmptyBatchesStay) {
                 self.drop_batches_if_empty();
@@ -68,7 +73,7 @@ impl Queue {
     /// Moves messages that their batches hold no longer to the list of released ones, and
     /// closes batches. O(1) for each batch.
     fn close_touched(&mut self) {
-        let Some(batches) = &mut self.batches else {
+        let Some(batches) = &mut self.state.batches else {
             return;
         };
         while let Some((batch, at)) = batches.touched.pop() {
@@ -101,7 +106,11 @@ impl Queue {
 
     /// Lets a message die whose batch has a dead one already when it is sent.
     pub(in crate::queue) fn die_of_batch(&mut self, seq: Seq, batch: Seq, now: Millis) {
-        let named = self.batches.as_ref().and_then(|batches| batches.get(batch));
+        let named = self
+            .state
+            .batches
+            .as_ref()
+            .and_then(|batches| batches.get(batch));
         let counts = named.map_or(Counts::default(), |named| named.counts);
         self.leave_held(seq);
         self.let_go_of_batch(seq, now, true, counts);
@@ -109,7 +118,8 @@ impl Queue {
 
     /// Whether messages are held no longer, or are to die, and have not been released yet.
     pub(in crate::queue) fn has_released(&self) -> bool {
-        let batches = self.batches.as_ref();
-        batches.is_some_and(|batches| !batches.released.is_empty()) || !self.held.dying.is_empty()
+        let batches = self.state.batches.as_ref();
+        batches.is_some_and(|batches| !batches.released.is_empty())
+            || !self.indexes.held.dying.is_empty()
     }
 }

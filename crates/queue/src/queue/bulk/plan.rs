@@ -107,7 +107,7 @@ impl Queue {
             // The content is removed as a whole, except for the settings of groups, and
             // each parent of its messages is told.
             let parents = self.siblings().map_or(0, AllSiblings::len);
-            self.groups.configured_count().max(parents) <= AT_ONCE
+            self.state.groups.configured_count().max(parents) <= AT_ONCE
         } else {
             // If due events are still to be processed, a state may have messages that are
             // not yet in its index.
@@ -117,7 +117,7 @@ impl Queue {
         (!is_short).then(|| Purge {
             state,
             group: group.map(Into::into),
-            until: self.next_seq - 1,
+            until: self.state.next_seq - 1,
             held: match state {
                 None | Some(State::Held) => HashSet::default(),
                 Some(_) => self.held().collect(),
@@ -182,7 +182,7 @@ impl Purge {
                 Part::Holds(from) => self.next_holds(queue, from, most),
                 Part::TakenIds => {
                     self.part = Part::Over;
-                    let any = queue.records.dedup.oldest().is_some();
+                    let any = queue.state.records.dedup.oldest().is_some();
                     any.then_some(Removal::TakenIds)
                 }
                 Part::Over => return Step::Done,
@@ -216,11 +216,11 @@ impl Purge {
     /// The next groups that dead messages hold, including those that were pruned.
     fn next_holds(&mut self, queue: &Queue, from: u64, most: usize) -> Option<Removal<'static>> {
         let held: Vec<GroupIx> = match &self.group {
-            None => queue.groups.held_from(from).take(most).collect(),
+            None => queue.state.groups.held_from(from).take(most).collect(),
             Some(name) => {
-                let ix = queue.groups.find(name);
+                let ix = queue.state.groups.find(name);
                 let is_held = |ix: &GroupIx| {
-                    let group = queue.groups.get(*ix);
+                    let group = queue.state.groups.get(*ix);
                     group.is_some_and(|group| !group.holds().is_empty())
                 };
                 ix.filter(is_held).into_iter().collect()
@@ -231,7 +231,7 @@ impl Purge {
             (None, None) => Part::TakenIds,
             (_, Some(_)) => Part::Over,
         };
-        let names = held.iter().filter_map(|ix| queue.groups.name(*ix));
+        let names = held.iter().filter_map(|ix| queue.state.groups.name(*ix));
         let names: Vec<_> = names.map(|name| Cow::Owned(name.to_vec())).collect();
         (!names.is_empty()).then_some(Removal::Holds(names))
     }

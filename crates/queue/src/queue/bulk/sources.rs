@@ -110,16 +110,16 @@ impl Queue {
         if let Source::State(state) = source {
             return self.walk_state(state, behind, now);
         }
-        let ix = group.and_then(|name| self.groups.find(name));
+        let ix = group.and_then(|name| self.state.groups.find(name));
         if source == Source::Held {
             let all = self.walk_state(State::Held, behind, now);
             let is_of_group = move |(_, seq): &(Mark, Seq)| {
-                let message = self.store.get(*seq);
+                let message = self.state.store.get(*seq);
                 ix.is_some() && message.map(|message| message.group) == ix
             };
             return Box::new(all.filter(is_of_group));
         }
-        match ix.and_then(|ix| self.groups.get(ix)) {
+        match ix.and_then(|ix| self.state.groups.get(ix)) {
             None => Box::new(std::iter::empty()),
             Some(group) => self.walk_group(source, group, behind),
         }
@@ -127,8 +127,8 @@ impl Queue {
 
     /// How many messages a source has. O(lanes).
     pub(in crate::queue) fn len_of(&self, source: Source, group: Option<&[u8]>) -> usize {
-        let ix = group.and_then(|name| self.groups.find(name));
-        let group = ix.and_then(|ix| self.groups.get(ix));
+        let ix = group.and_then(|name| self.state.groups.find(name));
+        let group = ix.and_then(|ix| self.state.groups.get(ix));
         match source {
             Source::State(State::Delayed) => self.count_stored(StoredState::Delayed),
             Source::State(State::Retry) => self.count_stored(StoredState::Retry),
@@ -157,7 +157,7 @@ impl Queue {
         state: Option<State>,
         now: Millis,
     ) -> bool {
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         message
             .is_some_and(|message| state.is_none_or(|state| self.state_of(message, now) == state))
     }

@@ -28,9 +28,10 @@ const LATEST_CLOCK: u64 = MAX_TAG / 2;
 impl Queue {
     /// The usage of a group, or of the ungrouped messages.
     fn usage(&self, ix: GroupIx) -> Usage {
-        match self.groups.get(ix) {
+        match self.state.groups.get(ix) {
             Some(group) => group.ext().usage.as_deref().copied().unwrap_or_default(),
             None => self
+                .state
                 .fair
                 .as_ref()
                 .map_or(Usage::default(), |fair| fair.plain),
@@ -38,12 +39,12 @@ impl Queue {
     }
 
     fn set_usage(&mut self, ix: GroupIx, usage: Usage) {
-        if let Some(group) = self.groups.get_mut(ix) {
+        if let Some(group) = self.state.groups.get_mut(ix) {
             let usage = (usage != Usage::default()).then(|| Box::new(usage));
             if usage.is_some() || group.ext().usage.is_some() {
                 group.ext_mut().usage = usage;
             }
-        } else if let Some(fair) = self.fair.as_deref_mut() {
+        } else if let Some(fair) = self.state.fair.as_deref_mut() {
             fair.plain = usage;
         }
     }
@@ -55,7 +56,7 @@ impl Queue {
 
     /// The key of the ungrouped messages in the order of usage.
     pub(in crate::queue) fn fair_key_of_plain(&self, position: Position) -> FairKey {
-        let fair = self.fair.as_deref();
+        let fair = self.state.fair.as_deref();
         let tag = fair.map_or(0, |fair| fair.plain.tag.max(fair.clock));
         FairKey::new(tag, position)
     }
@@ -63,8 +64,8 @@ impl Queue {
     /// Adds a position to the ready line.
     #[inline(always)]
     pub(in crate::queue) fn line_insert(&mut self, key: Position, kind: Kind) {
-        self.ready_line.insert(key, kind);
-        if self.fair.is_some() {
+        self.indexes.ready_line.insert(key, kind);
+        if self.state.fair.is_some() {
             self.fair_line_insert(key, kind);
         }
     }
@@ -73,7 +74,7 @@ impl Queue {
     fn fair_line_insert(&mut self, key: Position, kind: Kind) {
         self.start_fairly(key.group);
         let key = self.fair_key(key);
-        if let Some(fair) = self.fair.as_deref_mut() {
+        if let Some(fair) = self.state.fair.as_deref_mut() {
             fair.insert(key, kind);
         }
     }
@@ -81,8 +82,8 @@ impl Queue {
     /// Removes a position from the ready line.
     #[inline(always)]
     pub(in crate::queue) fn line_remove(&mut self, key: &Position) {
-        self.ready_line.remove(key);
-        if self.fair.is_some() {
+        self.indexes.ready_line.remove(key);
+        if self.state.fair.is_some() {
             self.fair_line_remove(key);
         }
     }
@@ -90,14 +91,14 @@ impl Queue {
     #[cold]
     fn fair_line_remove(&mut self, key: &Position) {
         let key = self.fair_key(*key);
-        if let Some(fair) = self.fair.as_deref_mut() {
+        if let Some(fair) = self.state.fair.as_deref_mut() {
             fair.remove(&key);
         }
     }
 
     /// A group that comes to the line has at least the tag of the group that delivered last.
     pub(in crate::queue) fn start_fairly(&mut self, ix: GroupIx) {
-        let clock = self.fair.as_ref().map_or(0, |fair| fair.clock);
+        let clock = self.state.fair.as_ref().map_or(0, |fair| fair.clock);
         let usage = self.usage(ix);
         if usage.tag < clock {
             self.set_usage(
@@ -112,9 +113,13 @@ impl Queue {
 
     /// Changes the usage of a group, and with it its place in the order.
     fn change_usage(&mut self, ix: GroupIx, change: impl FnOnce(&mut Usage)) {
-        let stands = self.groups.get(ix).and_then(|group| group.position(ix));
-        let limits = self.limits.as_ref();
-        let home = self.groups.get(ix).and_then(Group::home);
+        let stands = self
+            .state
+            .groups
+            .get(ix)
+            .and_then(|group| group.position(ix));
+        let limits = self.state.limits.as_ref();
+        let home = self.state.groups.get(ix).and_then(Group::home);
         let is_open = match home {
             None => true,
             Some(home) => {
@@ -130,30 +135,30 @@ impl Queue {
         change(&mut usage);
         self.set_usage(ix, usage);
         if let Some(key) = stands {
-            let kind = self.kind_of(ix, self.last);
+            let kind = self.kind_of(ix, self.state.last);
             self.line_insert(key, kind);
         }
     }
 
     fn weight_of(&self, ix: GroupIx) -> u64 {
-        self.groups.get(ix).map_or(1, Group::weight)
+        self.state.groups.get(ix).map_or(1, Group::weight)
     }
 
     /// Charges a delivery.
     #[cold]
     pub(in crate::queue) fn charge(&mut self, seq: Seq, is_leased: bool) {
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return;
         };
         let (ix, cost) = (message.group, message.cost());
         let weight = self.weight_of(ix);
         let usage = self.usage(ix);
-        let Some(fair) = self.fair.as_deref_mut() else {
+        let Some(fair) = self.state.fair.as_deref_mut() else {
             return;
         };
         let clock = fair.clock;
         fair.clock = clock.max(usage.tag);
-        let used = match (self.settings.fair, is_leased, usage.mean) {
+        let used = match (self.state.settings.fair, is_leased, usage.mean) {
             (Fair::Cost, ..) => cost,
             (_, false, _) => 0,
             (_, true, 0) => fair.mean,
@@ -161,7 +166,7 @@ impl Queue {
         };
         // Each message costs something, so that groups take turns even if no usage is known.
         let charged = plus(charge_of(used, weight), 1);
-        let is_estimate = is_leased && self.settings.fair == Fair::Time;
+        let is_estimate = is_leased && self.state.settings.fair == Fair::Time;
         self.change_usage(ix, |usage| {
             usage.tag = plus(usage.tag.max(clock), charged);
             if is_estimate {
@@ -175,7 +180,7 @@ impl Queue {
     /// whose tag is below the clock gets that of the clock when it comes to the line. O(groups log
     /// n). The group `giving`, whose message is on its way out, is looked at later.
     fn rewind_clock(&mut self, giving: GroupIx) {
-        let Some(fair) = self.fair.as_deref_mut() else {
+        let Some(fair) = self.state.fair.as_deref_mut() else {
             return;
         };
         let clock = fair.clock;
@@ -185,11 +190,11 @@ impl Queue {
         fair.clock = 0;
         fair.plain = fair.plain.since(clock);
         fair.clear();
-        for ix in self.groups.all() {
+        for ix in self.state.groups.all() {
             let usage = self.usage(ix).since(clock);
             self.set_usage(ix, usage);
             if ix != giving {
-                self.groups.settle(ix);
+                self.state.groups.settle(ix);
             }
         }
         self.index_usage();
@@ -199,23 +204,23 @@ impl Queue {
     /// counts it as running.
     #[cold]
     pub(in crate::queue) fn settle_time(&mut self, seq: Seq) {
-        if self.settings.fair != Fair::Time {
+        if self.state.settings.fair != Fair::Time {
             return;
         }
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         let Some((ix, started_at)) = message.map(|m: &Message| (m.group, m.started_at())) else {
             return;
         };
-        let held = self.last.saturating_sub(started_at);
-        let running = match self.groups.get(ix) {
+        let held = self.state.last.saturating_sub(started_at);
+        let running = match self.state.groups.get(ix) {
             Some(group) => u64::from(group.running),
             // The message's lease is no longer in the index.
-            None => (self.leases.len() as u64)
+            None => (self.state.leases.len() as u64)
                 .saturating_add(1)
-                .saturating_sub(self.grouped_running),
+                .saturating_sub(self.indexes.grouped_running),
         };
         let weight = self.weight_of(ix);
-        if let Some(fair) = self.fair.as_deref_mut() {
+        if let Some(fair) = self.state.fair.as_deref_mut() {
             fair.mean = later_mean(fair.mean, held);
         }
         self.change_usage(ix, |usage| {
@@ -232,10 +237,15 @@ impl Queue {
 
     /// Corrects the usage of the group for a message, whose own cost was charged before.
     pub(in crate::queue) fn settle_cost(&mut self, seq: Seq, cost: u64) {
-        if self.settings.fair != Fair::Cost {
+        if self.state.settings.fair != Fair::Cost {
             return;
         }
-        let Some((ix, before)) = self.store.get(seq).map(|m: &Message| (m.group, m.cost())) else {
+        let Some((ix, before)) = self
+            .state
+            .store
+            .get(seq)
+            .map(|m: &Message| (m.group, m.cost()))
+        else {
             return;
         };
         let weight = self.weight_of(ix);
@@ -248,27 +258,27 @@ impl Queue {
 
     /// Begins or ends to take turns by usage, after FAIR was changed. O(groups log n).
     pub(in crate::queue) fn alter_fair(&mut self, before: Fair) {
-        if before == self.settings.fair {
+        if before == self.state.settings.fair {
             return;
         }
-        self.fair = None;
-        for ix in self.groups.all() {
+        self.state.fair = None;
+        for ix in self.state.groups.all() {
             self.set_usage(ix, Usage::default());
-            self.groups.settle(ix);
+            self.state.groups.settle(ix);
         }
-        if self.settings.fair != Fair::Count {
-            self.fair = Some(Box::default());
+        if self.state.settings.fair != Fair::Count {
+            self.state.fair = Some(Box::default());
             self.index_usage();
         }
     }
 
     /// Orders the groups in the ready line by their tags.
     pub(in crate::queue) fn index_usage(&mut self) {
-        let keys: Vec<Position> = self.ready_line.iter().collect();
+        let keys: Vec<Position> = self.indexes.ready_line.iter().collect();
         for key in keys {
-            let kind = self.kind_of(key.group, self.last);
+            let kind = self.kind_of(key.group, self.state.last);
             let key = self.fair_key(key);
-            if let Some(fair) = self.fair.as_deref_mut() {
+            if let Some(fair) = self.state.fair.as_deref_mut() {
                 fair.insert(key, kind);
             }
         }

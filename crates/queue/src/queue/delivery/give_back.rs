@@ -82,18 +82,18 @@ impl Queue {
         join: Join,
     ) -> Option<Reason> {
         let later = self.later_of_batch(seq);
-        let retries = self.store.with(seq, |message| {
+        let retries = self.state.store.with(seq, |message| {
             let ext = message.extension_mut();
             ext.timeouts = ext.timeouts.saturating_add(1);
             let own = ext.choices.as_ref();
             let own_timeouts = own.and_then(|choices| choices.max_timeouts());
-            let most = own_timeouts.unwrap_or(self.settings.max_timeouts);
+            let most = own_timeouts.unwrap_or(self.state.settings.max_timeouts);
             let is_last = most > 0 && u64::from(ext.timeouts) >= most;
             let own_retries = own.and_then(|choices| choices.retries);
             (own_retries, ext.failures.saturating_add(1), is_last)
         });
         let (own, failures, is_last) = retries?;
-        let retries = own.unwrap_or(self.settings.retries);
+        let retries = own.unwrap_or(self.state.settings.retries);
         // No random number is drawn for the end of a connection. Receipts differ, so they
         // spread as well.
         let wait = closed.map_or(0, |receipt| self.backoff_wait(seq, failures, receipt));
@@ -106,10 +106,10 @@ impl Queue {
         } else {
             Return::TimedOut
         };
-        self.totals.timeouts += 1;
-        self.effects.changed = true;
-        self.effects.visible = true;
-        self.effects.happened.add(Happened::TIMEOUT);
+        self.state.totals.timeouts += 1;
+        self.notes.effects.changed = true;
+        self.notes.effects.visible = true;
+        self.notes.effects.happened.add(Happened::TIMEOUT);
         let groups = self.groups_of([seq].iter());
         self.keep_failed_attempt(seq, b"timeout", now);
         self.note_until(seq, Kind::Timeout, now, outcome.due().unwrap_or(now));
@@ -124,11 +124,11 @@ impl Queue {
     /// Keeps the present attempt of a message, which has failed, as its ERRORS says. The
     /// delivery has not ended yet.
     pub(in crate::queue) fn keep_failed_attempt(&mut self, seq: Seq, text: &[u8], now: Millis) {
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return;
         };
         let own = message.choices().and_then(Choices::errors);
-        let most = own.unwrap_or(self.settings.errors);
+        let most = own.unwrap_or(self.state.settings.errors);
         if most == 0 && message.errors().is_empty() {
             return;
         }
@@ -136,24 +136,30 @@ impl Queue {
             attempt: message.history.attempt(),
             at: now,
             consumer: self
+                .state
                 .consumers
                 .name(message.history.consumer())
                 .map(Into::into),
             text: cut(text, MAX_KEPT_ERROR).into(),
         };
-        self.store
+        self.state
+            .store
             .with(seq, |message| message.extension_mut().fail(failed, most));
     }
 
     /// How long a message waits after this failure (1, 2, ...) of it, in ms. `random`
     /// decides the jitter.
     pub(in crate::queue) fn backoff_wait(&self, seq: Seq, failures: u32, random: u64) -> Millis {
-        let own = self.store.get(seq).and_then(|message| message.choices());
+        let own = self
+            .state
+            .store
+            .get(seq)
+            .and_then(|message| message.choices());
         let backoff = own.and_then(|choices| choices.backoff);
         retry::spread(
-            retry::wait(backoff.unwrap_or(self.settings.backoff), failures),
-            self.settings.jitter,
-            self.settings.max_backoff,
+            retry::wait(backoff.unwrap_or(self.state.settings.backoff), failures),
+            self.state.settings.jitter,
+            self.state.settings.max_backoff,
             retry::mix(random, seq),
         )
     }
@@ -162,6 +168,7 @@ impl Queue {
     /// or the queue was copied.
     pub(in crate::queue) fn come_back_uncounted(&mut self, seq: Seq, now: Millis) {
         let running = self
+            .state
             .store
             .get(seq)
             .is_some_and(|message| message.stored == StoredState::Running);
@@ -172,7 +179,7 @@ impl Queue {
 
     /// Returns all running messages without counting an attempt.
     pub(in crate::queue) fn release_all(&mut self, now: Millis) {
-        let running: Vec<Seq> = self.leases.iter().map(|lease| lease.seq).collect();
+        let running: Vec<Seq> = self.state.leases.iter().map(|lease| lease.seq).collect();
         let groups = self.groups_of(running.iter());
         for seq in running {
             self.come_back_uncounted(seq, now);
@@ -185,7 +192,7 @@ impl Queue {
         &self,
         seqs: impl Iterator<Item = &'a Seq>,
     ) -> Vec<GroupIx> {
-        let messages = seqs.filter_map(|seq| self.store.get(*seq));
+        let messages = seqs.filter_map(|seq| self.state.store.get(*seq));
         let mut groups: Vec<GroupIx> = messages.map(|message| message.group).collect();
         groups.sort_unstable();
         groups.dedup();
@@ -210,14 +217,18 @@ impl Queue {
         outcome: Return,
         now: Millis,
     ) -> Option<Reason> {
-        let receipt = self.store.get(seq).map_or(0, |message| message.receipt());
+        let receipt = self
+            .state
+            .store
+            .get(seq)
+            .map_or(0, |message| message.receipt());
         let ended = self.unlease(seq);
-        if let (Some(_), Some(ended)) = (self.settings.breaker, ended) {
+        if let (Some(_), Some(ended)) = (self.state.settings.breaker, ended) {
             if outcome.is_failure() {
                 self.count_failure(seq, ended.group, ended.was_probe, now);
             }
         }
-        self.store.with(seq, |message| match outcome {
+        self.state.store.with(seq, |message| match outcome {
             Return::Uncounted => {
                 let ext = message.extension_mut();
                 ext.attempt = ext.attempt.saturating_sub(1);
@@ -242,7 +253,9 @@ impl Queue {
             Return::Dies(reason) => Some(reason),
             _ if expired => Some(Reason::Expired),
             // With its new options the message may have expired.
-            _ if self.has_reruns && self.retry_with_rerun(seq) => self.expired_now(seq, now),
+            _ if self.indexes.has_reruns && self.retry_with_rerun(seq) => {
+                self.expired_now(seq, now)
+            }
             _ => None,
         };
         match (reason, outcome) {
@@ -251,7 +264,7 @@ impl Queue {
                 self.park(seq, park, now);
             }
             (None, outcome) => {
-                if let Some(message) = self.store.get_mut(seq) {
+                if let Some(message) = self.state.store.get_mut(seq) {
                     match outcome {
                         Return::Waits(due) | Return::Snoozed(due) => {
                             message.extension_mut().due_at = due;
@@ -269,12 +282,15 @@ impl Queue {
 
     /// The reason of its death, if a message that comes back has expired by `now`.
     fn expired_now(&self, seq: Seq, now: Millis) -> Option<Reason> {
-        let at = self.expiry(self.store.get(seq)?)?;
+        let at = self.expiry(self.state.store.get(seq)?)?;
         (at <= now).then_some(Reason::Expired)
     }
 
     /// The lease with this receipt, if it has not ended by `now`.
     pub(in crate::queue) fn current(&self, receipt: Receipt, now: Millis) -> Option<Lease> {
-        self.leases.find(receipt).filter(|lease| lease.until > now)
+        self.state
+            .leases
+            .find(receipt)
+            .filter(|lease| lease.until > now)
     }
 }

@@ -52,7 +52,7 @@ impl Queue {
     pub(in crate::queue) fn concurrency(&self, group: &Group) -> u64 {
         match group.ext().settings.as_ref().map_or(0, |s| s.concurrency) {
             0 if group.is_hidden() => u64::MAX,
-            0 => self.settings.group_concurrency,
+            0 => self.state.settings.group_concurrency,
             own => own,
         }
     }
@@ -72,18 +72,18 @@ impl Queue {
     /// With ONRETRY ALONE, the first of the leased messages of a group in its order, unless
     /// they are very many. O(leased messages).
     pub(in crate::queue) fn first_leased(&self, group: &Group) -> Option<OrderKey> {
-        if self.settings.on_retry != OnRetry::Alone || group.batch_count() > MAX_ALONE {
+        if self.state.settings.on_retry != OnRetry::Alone || group.batch_count() > MAX_ALONE {
             return None;
         }
         let leased = self.leased_of(group).map(|lease| lease.seq);
-        let keys = leased.filter_map(|seq| Some(order_key(seq, self.store.get(seq)?)));
+        let keys = leased.filter_map(|seq| Some(order_key(seq, self.state.store.get(seq)?)));
         keys.min()
     }
 
     /// Whether a failed message of a group holds up the others. It never does where they have no
     /// group of their own.
     pub(in crate::queue) fn waits_behind_failed(&self, group: &Group) -> bool {
-        self.settings.on_retry != OnRetry::Skip && !group.is_hidden()
+        self.state.settings.on_retry != OnRetry::Skip && !group.is_hidden()
     }
 
     /// Whether a group can give a message at `now`.
@@ -94,6 +94,6 @@ impl Queue {
 
     /// The message that a group would give at `now`, regardless of limits with names.
     pub(in crate::queue) fn head_of(&self, ix: GroupIx, now: Millis) -> Option<OrderKey> {
-        self.group_head(self.groups.get(ix)?, now)
+        self.group_head(self.state.groups.get(ix)?, now)
     }
 }

@@ -42,7 +42,7 @@ impl Queue {
         if !ix.is_some() {
             return self.refresh_plain(now, join);
         }
-        let Some(group) = self.groups.get(ix) else {
+        let Some(group) = self.state.groups.get(ix) else {
             return;
         };
         let line = group.position(ix);
@@ -70,7 +70,7 @@ impl Queue {
         let expected = self.expected_of(ix, group, has);
         self.set_position(ix, has, expected);
         self.count_as_ready(ix, has.is_some());
-        if let Some(group) = self.groups.get_mut(ix) {
+        if let Some(group) = self.state.groups.get_mut(ix) {
             if given.is_some() || line.map(|key| key.priority) != has.map(|key| key.priority) {
                 group.set_turn(0);
             }
@@ -78,11 +78,11 @@ impl Queue {
         if line != has || self.waits_for_limits(ix, head) {
             self.move_in_line(line, has.zip(head), now);
         }
-        self.groups.wake_at(ix, wake);
+        self.state.groups.wake_at(ix, wake);
         if let Some(at) = wake {
             self.wake_by(at);
         }
-        self.groups.settle(ix);
+        self.state.groups.settle(ix);
     }
 
     /// The positions that a group at `has` will get as time passes, as far as they
@@ -158,7 +158,7 @@ impl Queue {
 
     /// Computes the future positions of a group that was built from a snapshot.
     pub(in crate::queue) fn expect_next(&mut self, ix: GroupIx) {
-        if let Some(group) = self.groups.get(ix) {
+        if let Some(group) = self.state.groups.get(ix) {
             let positions = self.expected_of(ix, group, group.position(ix));
             self.expect(ix, positions);
         }
@@ -166,7 +166,11 @@ impl Queue {
 
     /// Sets the future positions of a group.
     fn expect(&mut self, ix: GroupIx, positions: Positions) {
-        let line = self.groups.get(ix).and_then(|group| group.position(ix));
+        let line = self
+            .state
+            .groups
+            .get(ix)
+            .and_then(|group| group.position(ix));
         self.set_position(ix, line, positions);
     }
 
@@ -177,7 +181,7 @@ impl Queue {
         line: Option<Position>,
         expected: Positions,
     ) {
-        let Some(group) = self.groups.get_mut(ix) else {
+        let Some(group) = self.state.groups.get_mut(ix) else {
             return;
         };
         if expected.is_empty() && !group.is_expected() {
@@ -189,17 +193,17 @@ impl Queue {
             return;
         }
         for key in before {
-            self.expected.remove(&key);
+            self.indexes.expected.remove(&key);
         }
         for key in expected {
-            self.expected.insert(key);
+            self.indexes.expected.insert(key);
             self.wake_by(key.join.time);
         }
     }
 
     /// Makes the due messages of a group count as ready, or no longer.
     fn count_as_ready(&mut self, ix: GroupIx, counted: bool) {
-        let Some(group) = self.groups.get_mut(ix) else {
+        let Some(group) = self.state.groups.get_mut(ix) else {
             return;
         };
         if group.counted == counted {
@@ -210,8 +214,8 @@ impl Queue {
         if !counted {
             self.uncount_ready(count);
         } else if count > 0 {
-            self.grouped_ready += count;
-            self.effects.happened.add(Happened::READY);
+            self.indexes.grouped_ready += count;
+            self.notes.effects.happened.add(Happened::READY);
         }
     }
 
@@ -219,15 +223,17 @@ impl Queue {
     /// if there is one.
     pub(in crate::queue) fn admit(&mut self, ix: GroupIx, now: Millis) {
         if let Some(key) = self
+            .state
             .groups
             .get(ix)
             .and_then(|group| group.given_position(ix, now))
         {
             self.refresh(ix, key.join.time, key.join);
-            self.effects.changed = true;
+            self.notes.effects.changed = true;
             // If the group cannot give after all, that is a bug here. Drop the
             // position, so that it is not tried for ever.
             if self
+                .state
                 .groups
                 .get(ix)
                 .is_some_and(|group| group.given_position(ix, now).is_some())
@@ -239,12 +245,12 @@ impl Queue {
 
     fn refresh_plain(&mut self, now: Millis, join: Join) {
         // An event that is processed late must not undo later changes.
-        let now = now.max(self.last);
+        let now = now.max(self.state.last);
         // The position of an entry that joins within this same moment depends on the
         // message that is first at the end of the moment.
         let joins = |key: &Position| key.join == join && join.time == now;
-        let current = self.plain_position.filter(|key| !joins(key));
-        self.plain_position = self.place_plain(current, now, join);
+        let current = self.state.plain_position.filter(|key| !joins(key));
+        self.state.plain_position = self.place_plain(current, now, join);
     }
 
     /// The position of the ungrouped messages at `now`: the old one, or a new one
@@ -255,7 +261,7 @@ impl Queue {
         now: Millis,
         join: Join,
     ) -> Option<Position> {
-        let head = self.waiting.plain.head(now)?;
+        let head = self.indexes.waiting.plain.head(now)?;
         Some(Position::of_plain(head, stood, join))
     }
 
@@ -273,15 +279,15 @@ impl Queue {
     #[inline]
     pub(in crate::queue) fn first_in_line(&self, no_ack: bool, now: Millis) -> Option<Position> {
         let hidden = || self.lets_out(GroupIx::NONE, no_ack, now);
-        match self.fair.as_deref() {
-            None => self.ready_line.first(no_ack, hidden),
+        match self.state.fair.as_deref() {
+            None => self.indexes.ready_line.first(no_ack, hidden),
             Some(fair) => fair.first(no_ack, hidden()).map(|key| key.position),
         }
     }
 
     /// Whether the group at a position delivers before the ungrouped messages at another.
     pub(in crate::queue) fn goes_before_plain(&self, group: Position, plain: Position) -> bool {
-        match self.fair.is_some() {
+        match self.state.fair.is_some() {
             false => group < plain,
             true => self.fair_key(group) < self.fair_key_of_plain(plain),
         }
@@ -295,17 +301,17 @@ impl Queue {
     /// gets into the ready line. Then the timer goes on with them.
     pub(in crate::queue) fn admit_first(&mut self, now: Millis, no_ack: bool) {
         let (mut admitted, mut last) = (0, Last::none());
-        while let Some(key) = self.expected.first(now) {
+        while let Some(key) = self.indexes.expected.first(now) {
             if last.is_again(key) {
                 return self.note_stuck("a group that is to join the ready line");
             }
-            if admitted == MOST_PASSED && self.limits.is_some() {
+            if admitted == MOST_PASSED && self.state.limits.is_some() {
                 return;
             }
             admitted += 1;
             let first = self.first_in_line(no_ack, now);
             // With an order by usage, a group that joins may be before all others.
-            if self.fair.is_none() && first.is_some_and(|first| first < key) {
+            if self.state.fair.is_none() && first.is_some_and(|first| first < key) {
                 return;
             }
             self.admit(key.group, now);
@@ -315,18 +321,18 @@ impl Queue {
     /// The position of the ungrouped messages at `now`. A message that is due and
     /// not promoted counts as if it had joined the line at its due time.
     pub(in crate::queue) fn plain_key(&self, now: Millis) -> Option<Position> {
-        let head = self.waiting.plain.head(now)?;
+        let head = self.indexes.waiting.plain.head(now)?;
         let join = Join::by_time(head.1);
-        Some(Position::of_plain(head, self.plain_position, join))
+        Some(Position::of_plain(head, self.state.plain_position, join))
     }
 
     /// Sets the position of the ungrouped messages to the one at `now`, counting
     /// due messages that are not promoted yet.
     pub(in crate::queue) fn admit_plain(&mut self, now: Millis) {
-        let current = self.plain_key(now.max(self.last));
+        let current = self.plain_key(now.max(self.state.last));
         // The position is part of a snapshot, so a replica must learn of its
         // change.
-        self.effects.changed |= current != self.plain_position;
-        self.plain_position = current;
+        self.notes.effects.changed |= current != self.state.plain_position;
+        self.state.plain_position = current;
     }
 }

@@ -20,9 +20,10 @@ impl Queue {
     fn has_ready_for(&self, now: Millis, no_ack: bool) -> bool {
         self.first_in_line(no_ack, now).is_some()
             || self.are_limits_due(now)
-            || (self.waiting.plain.head(now).is_some() && self.lets_out(GroupIx::NONE, no_ack, now))
-            || self.expected.by(now).any(|key| {
-                let group = self.groups.get(key.group);
+            || (self.indexes.waiting.plain.head(now).is_some()
+                && self.lets_out(GroupIx::NONE, no_ack, now))
+            || self.indexes.expected.by(now).any(|key| {
+                let group = self.state.groups.get(key.group);
                 let gives = |group: &Group| group.given_position(key.group, now).is_some();
                 group.is_some_and(gives) && self.lets_out(key.group, no_ack, now)
             })
@@ -40,22 +41,23 @@ impl Queue {
             return 0;
         }
         let by_rate = self
+            .state
             .settings
             .rate
-            .map_or(u64::MAX, |rate| self.window.free(rate, now));
-        let by_running = match self.settings.max_running {
+            .map_or(u64::MAX, |rate| self.state.window.free(rate, now));
+        let by_running = match self.state.settings.max_running {
             0 => u64::MAX,
             _ if no_ack => u64::MAX,
-            max => max.saturating_sub(self.leases.len() as u64),
+            max => max.saturating_sub(self.state.leases.len() as u64),
         };
         // A dump may say that nearly all receipts were given out.
-        let receipts = MAX_EXACT.saturating_sub(self.last_receipt);
+        let receipts = MAX_EXACT.saturating_sub(self.state.last_receipt);
         by_rate.min(by_running).min(receipts)
     }
 
     /// Whether deliveries of the queue are paused at `now`.
     pub fn is_paused(&self, now: Millis) -> bool {
-        self.paused_until.is_some_and(|until| until > now)
+        self.state.paused_until.is_some_and(|until| until > now)
     }
 
     /// When the queue next needs attention (Unix ms): an event is due, or, if
@@ -64,16 +66,17 @@ impl Queue {
     ///
     /// `None` if nothing is to come. A MANUAL queue never wakes by itself.
     pub fn next_wake(&self, now: Millis, waiters: bool) -> Option<Millis> {
-        if matches!(self.clock, Clock::Manual(_)) {
+        if matches!(self.state.clock, Clock::Manual(_)) {
             return None;
         }
         let refill = self
+            .state
             .settings
             .rate
             .filter(|_| waiters && self.has_ready(now))
-            .map(|rate| self.window.next_free(rate, now))
+            .map(|rate| self.state.window.next_free(rate, now))
             .filter(|at| *at > now);
-        let mut wake = refill.map_or(self.wake, |at| at.min(self.wake));
+        let mut wake = refill.map_or(self.indexes.wake, |at| at.min(self.indexes.wake));
         if self.has_garbage() {
             wake = wake.min(now);
         }
@@ -92,7 +95,7 @@ impl Queue {
         match &fetch.group {
             None => self.has_ready_for(now, fetch.no_ack),
             Some(name) => {
-                let group = self.groups.find(name);
+                let group = self.state.groups.find(name);
                 group.is_some_and(|ix| {
                     let gives = match self.are_limits_due(now) {
                         true => self.head_of(ix, now).is_some(),
@@ -109,7 +112,7 @@ impl Queue {
     pub fn gives(&self, now: Millis) -> [bool; 2] {
         let to_leases = self.has_ready_for(now, false);
         // Only breakers make a difference between the two.
-        let to_no_ack = match self.settings.breaker {
+        let to_no_ack = match self.state.settings.breaker {
             None => to_leases,
             Some(_) => self.has_ready_for(now, true),
         };

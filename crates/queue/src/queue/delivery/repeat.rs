@@ -14,7 +14,7 @@ impl Queue {
         let (Some(name), Some(token)) = (&fetch.consumer, &fetch.token) else {
             return false;
         };
-        let last = self.consumers.token_delivery_of(name);
+        let last = self.state.consumers.token_delivery_of(name);
         last.filter(|last| *last.token == **token)
             .is_some_and(|last| {
                 last.receipts().any(|receipt| {
@@ -31,7 +31,7 @@ impl Queue {
         token: &[u8],
         now: Millis,
     ) -> Deliveries {
-        let last = self.consumers.token_delivery(consumer);
+        let last = self.state.consumers.token_delivery(consumer);
         let Some(last) = last.filter(|last| *last.token == *token) else {
             return Deliveries::new();
         };
@@ -40,7 +40,7 @@ impl Queue {
             Some(Delivered {
                 seq,
                 receipt,
-                attempt: self.store.get(seq)?.history.attempt(),
+                attempt: self.state.store.get(seq)?.history.attempt(),
                 gone: None,
             })
         });
@@ -55,7 +55,7 @@ impl Queue {
         fetch: &Fetch,
         given: &[Delivered],
     ) {
-        let last = self.consumers.token_delivery(consumer);
+        let last = self.state.consumers.token_delivery(consumer);
         let last = last.filter(|last| last.applied.is_some());
         let last = last.filter(|_| !seeded(Bug::TokenForgetsEffects));
         if fetch.token.is_none() && last.is_some() {
@@ -71,27 +71,29 @@ impl Queue {
             count: given.len() as u64,
             applied,
         });
-        self.consumers.set_token_delivery(consumer, delivery);
+        self.state.consumers.set_token_delivery(consumer, delivery);
     }
 
     /// The effects that the last FETCH of this consumer has applied, if it had this token.
     pub fn applied(&self, consumer: &[u8], token: &[u8]) -> Option<&[u8]> {
-        let last = self.consumers.token_delivery_of(consumer);
+        let last = self.state.consumers.token_delivery_of(consumer);
         let last = last.filter(|last| *last.token == *token)?;
         last.applied.as_deref()
     }
 
     /// Keeps what a FETCH with a token has applied, before it delivers anything.
     pub(in crate::queue) fn note_applied(&mut self, applied: &Applied<'_>, now: Millis) -> Done {
-        let consumer = self.consumers.see(&applied.consumer, now);
+        let consumer = self.state.consumers.see(&applied.consumer, now);
         let delivery = TokenDelivery {
             token: (*applied.token).into(),
             first: 0,
             count: 0,
             applied: Some((*applied.outcomes).into()),
         };
-        self.consumers.set_token_delivery(consumer, Some(delivery));
-        self.effects.changed = true;
+        self.state
+            .consumers
+            .set_token_delivery(consumer, Some(delivery));
+        self.notes.effects.changed = true;
         Done::Ok
     }
 }
@@ -138,21 +140,21 @@ mod tests {
             result: None,
         };
         queue.apply(&ack, Moment::at_ms(START)).unwrap();
-        assert!(queue.consumers.has_tokens());
+        assert!(queue.state.consumers.has_tokens());
         queue.advance(START + crate::consumer::FORGET_AFTER, u64::MAX);
-        assert!(!queue.consumers.has_tokens());
+        assert!(!queue.state.consumers.has_tokens());
     }
 
     #[test]
     fn a_delivery_without_a_token_takes_the_place_of_one_with_a_token() {
         let (mut queue, _) = fetched();
         assert!(receipts(&mut queue, &fetch(None), START).is_empty());
-        assert!(queue.consumers.has_tokens(), "nothing was delivered");
+        assert!(queue.state.consumers.has_tokens(), "nothing was delivered");
         queue
             .apply(&Op::Send(Send::plain(b"b")), Moment::at_ms(START))
             .unwrap();
         assert_eq!(receipts(&mut queue, &fetch(None), START).len(), 1);
-        assert!(!queue.consumers.has_tokens());
+        assert!(!queue.state.consumers.has_tokens());
     }
 
     #[test]

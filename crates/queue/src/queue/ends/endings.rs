@@ -8,11 +8,11 @@ use crate::Seq;
 impl Queue {
     /// The end of a message, and its result or error, if it has ended and is still there.
     pub fn ended(&self, seq: Seq) -> Option<(State, Option<&[u8]>)> {
-        let message = self.store.get(seq)?;
+        let message = self.state.store.get(seq)?;
         if !message.stored.is_ended() {
             return None;
         }
-        let state = self.view(seq, self.last)?.state;
+        let state = self.view(seq, self.state.last)?.state;
         let texts = message.texts();
         let text = match state {
             State::Finished => texts.and_then(|texts| texts.result.as_deref()),
@@ -42,14 +42,14 @@ impl Queue {
 
     /// Reports the end of this message to the clients that wait for it.
     pub(super) fn publish_end(&mut self, seq: Seq, stored: StoredState) {
-        if self.watched.is_empty() {
+        if self.notes.watched.is_empty() {
             return;
         }
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return;
         };
         let id = self.id_of(seq, message).to_box();
-        if !self.watched.remove(&id) {
+        if !self.notes.watched.remove(&id) {
             return;
         }
         let texts = message.texts();
@@ -58,7 +58,8 @@ impl Queue {
             StoredState::Cancelled => (State::Cancelled, None),
             _ => (State::Dead, texts.and_then(|n| n.error.clone())),
         };
-        self.effects
+        self.notes
+            .effects
             .told_mut()
             .endings
             .push(Ending { id, end: Some(end) });
@@ -66,13 +67,14 @@ impl Queue {
 
     /// Reports the removal of this message to the clients that wait for it.
     pub(in crate::queue) fn publish_removed(&mut self, seq: Seq) {
-        if self.watched.is_empty() {
+        if self.notes.watched.is_empty() {
             return;
         }
-        if let Some(message) = self.store.get(seq) {
+        if let Some(message) = self.state.store.get(seq) {
             let id = self.id_of(seq, message).to_box();
-            if self.watched.remove(&id) {
-                self.effects
+            if self.notes.watched.remove(&id) {
+                self.notes
+                    .effects
                     .told_mut()
                     .endings
                     .push(Ending { id, end: None });

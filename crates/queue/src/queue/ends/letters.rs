@@ -23,7 +23,7 @@ impl Queue {
     /// Whether a message that dies for this reason is to go to another queue.
     #[inline]
     pub(in crate::queue) fn sends_on(&self, reason: Reason) -> bool {
-        let dead_to = self.settings.dead_to.as_ref();
+        let dead_to = self.state.settings.dead_to.as_ref();
         dead_to.is_some_and(|dead_to| dead_to.takes(reason))
     }
 
@@ -31,7 +31,7 @@ impl Queue {
     /// [`Queue::moved`].
     #[cold]
     pub(super) fn set_off(&mut self, seq: Seq, now: Millis) {
-        self.store.with(seq, |message| {
+        self.state.store.with(seq, |message| {
             message.stored = StoredState::Leaving;
             message.extension_mut().ended_at = now;
             if message.signal().is_some() {
@@ -42,7 +42,7 @@ impl Queue {
             self.leave_record_of(seq, StoredState::Dead, now);
         }
         if !seeded(Bug::LetterReplaced) && !seeded(Bug::LetterKeepsId) {
-            self.ids.remove(&self.store, seq);
+            self.state.ids.remove(&self.state.store, seq);
         }
         let has_ties = self.has_ties(seq);
         let unsettled = self.unsettled_mut();
@@ -54,8 +54,8 @@ impl Queue {
 
     /// Whether anything in this queue depends on whether a dead message goes to another queue.
     fn has_ties(&self, seq: Seq) -> bool {
-        let message = self.store.get(seq);
-        let holds = self.settings.on_dead == OnDead::Block;
+        let message = self.state.store.get(seq);
+        let holds = self.state.settings.on_dead == OnDead::Block;
         message.is_none_or(|message| message.rerun().is_some())
             || holds && message.is_some_and(|message| message.group.is_some())
             || self.batch_of(seq).is_some()
@@ -65,13 +65,13 @@ impl Queue {
     /// The dead messages that are on their way to another queue, in the form in which they leave the
     /// key `from`. `None` if there are none.
     pub(super) fn letters(&self, from: &[u8]) -> Option<Letters> {
-        let leaving = &self.unsettled.as_ref()?.leaving;
+        let leaving = &self.state.unsettled.as_ref()?.leaving;
         if leaving.is_empty() {
             return None;
         }
         let messages = leaving
             .iter()
-            .filter_map(|seq| Some((*seq, self.store.get(*seq)?)));
+            .filter_map(|seq| Some((*seq, self.state.store.get(*seq)?)));
         let mut died: Vec<_> = messages.collect();
         died.sort_by_key(|(seq, message)| (message.ended_at(), *seq));
         let mut letters = Letters {
@@ -89,7 +89,7 @@ impl Queue {
     }
 
     fn dead_to_key(&self) -> Box<[u8]> {
-        let dead_to = self.settings.dead_to.as_ref();
+        let dead_to = self.state.settings.dead_to.as_ref();
         dead_to.map_or(Box::default(), |dead_to| dead_to.key.clone())
     }
 
@@ -118,12 +118,12 @@ impl Queue {
         if hops > 1 {
             add(HOPS, hops.to_string().as_bytes());
         }
-        let content = self.store.content(message);
+        let content = self.state.store.content(message);
         Ok(Letter {
             seq,
             id: self.id_with(seq, message, content).to_box(),
             payload: content.payload.into(),
-            group: self.groups.name(message.group).map(Into::into),
+            group: self.state.groups.name(message.group).map(Into::into),
             label: choices.and_then(|choices| choices.label.clone()),
             headers: headers.into(),
         })
@@ -139,9 +139,9 @@ impl Queue {
     /// gone are dead from now on.
     pub(in crate::queue) fn moved(&mut self, moved: &Moved, now: Millis) -> Done {
         let to = self.dead_to_key();
-        let unsettled = self.unsettled.as_mut();
+        let unsettled = self.state.unsettled.as_mut();
         let mut leaving = unsettled.map_or(Vec::new(), |all| std::mem::take(&mut all.leaving));
-        let mut letters = self.dead_letters.take().unwrap_or_default();
+        let mut letters = self.state.dead_letters.take().unwrap_or_default();
         let mut count = 0;
         leaving.sort_unstable();
         for (seq, new_id) in &moved.gone {
@@ -161,9 +161,9 @@ impl Queue {
             (None, 0) => letters.stays,
             (None, _) => None,
         };
-        self.dead_letters = (*letters != DeadLetters::default()).then_some(letters);
+        self.state.dead_letters = (*letters != DeadLetters::default()).then_some(letters);
         leaving.into_iter().for_each(|seq| self.stay(seq, now));
-        if let Some(all) = &mut self.unsettled {
+        if let Some(all) = &mut self.state.unsettled {
             all.is_urgent = !all.reports.is_empty();
         }
         self.changed();
@@ -173,7 +173,7 @@ impl Queue {
     /// Removes a message that is no longer in this queue. What waits for the end of its run is sent
     /// next.
     fn part(&mut self, seq: Seq, now: Millis) {
-        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        let group = self.state.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
         if !seeded(Bug::LetterTakesRerun) {
             self.part_with_rerun(seq);
         }
@@ -190,20 +190,21 @@ impl Queue {
     /// Keeps a message that could not leave as a dead one. Whatever has its id, or waits for the end
     /// of its run, replaces it.
     fn stay(&mut self, seq: Seq, now: Millis) {
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return;
         };
         let died_at = message.ended_at();
-        let is_replaced = match self.store.given_id(seq) {
+        let is_replaced = match self.state.store.given_id(seq) {
             Some(id) => message.rerun().is_some() || self.find(id).is_some(),
             None => message.rerun().is_some(),
         };
         if is_replaced {
             self.part(seq, now);
         } else {
-            self.store
+            self.state
+                .store
                 .with(seq, |message| message.stored = StoredState::Dead);
-            self.ids.insert(&self.store, seq);
+            self.state.ids.insert(&self.state.store, seq);
             if !seeded(Bug::LetterStaysNowhere) {
                 self.leave_record_of(seq, StoredState::Dead, died_at);
             }
@@ -213,13 +214,13 @@ impl Queue {
     /// Keeps all messages that are on their way to another queue as dead ones. For a copy of the
     /// queue, which owes nothing.
     pub(in crate::queue) fn stay_all(&mut self, now: Millis) {
-        let unsettled = self.unsettled.take();
+        let unsettled = self.state.unsettled.take();
         let leaving = unsettled.map_or(Vec::new(), |all| all.leaving);
         leaving.into_iter().for_each(|seq| self.stay(seq, now));
     }
 
     fn trace_of(&self, seq: Seq, to: &[u8], new_id: Option<&[u8]>) -> Option<Trace> {
-        let message = self.store.get(seq)?;
+        let message = self.state.store.get(seq)?;
         let reason = message.texts().and_then(|texts| texts.reason);
         Some(Trace {
             id: self.id_of(seq, message).to_box(),
@@ -233,7 +234,7 @@ impl Queue {
     /// The reason why a dead message that was to go to another queue is still here, and the key of
     /// that queue.
     pub(in crate::queue) fn why_it_stays(&self, message: &Message) -> Option<(Stays, &[u8])> {
-        let dead_to = self.settings.dead_to.as_ref()?;
+        let dead_to = self.state.settings.dead_to.as_ref()?;
         let reason = message.texts().and_then(|texts| texts.reason)?;
         if !dead_to.takes(reason) {
             return None;
@@ -250,7 +251,7 @@ impl Queue {
 
     /// The state of messages that were to go to another queue.
     pub fn dead_letters(&self) -> Option<&DeadLetters> {
-        self.dead_letters.as_deref()
+        self.state.dead_letters.as_deref()
     }
 }
 

@@ -70,7 +70,7 @@ impl Queue {
     /// Whether the queue owes anything to other keys. Then it refuses operations.
     #[inline]
     pub fn owes(&self) -> bool {
-        let unsettled = self.unsettled.as_ref();
+        let unsettled = self.state.unsettled.as_ref();
         unsettled.is_some_and(|all| !all.leaving.is_empty() || !all.reports.is_empty())
     }
 
@@ -78,21 +78,21 @@ impl Queue {
     /// tie to others may leave together.
     #[inline]
     pub(in crate::queue) fn must_settle(&self) -> bool {
-        let unsettled = self.unsettled.as_ref();
+        let unsettled = self.state.unsettled.as_ref();
         unsettled.is_some_and(|all| all.is_urgent || all.leaving.len() >= MANY) && !settles_late()
     }
 
     /// Whether a slice should end because it has much for other keys.
     #[inline]
     pub fn tells_many(&self) -> bool {
-        let told = self.effects.told.as_ref();
+        let told = self.notes.effects.told.as_ref();
         self.must_settle() || told.is_some_and(|told| told.transitions.len() >= 2 * MANY)
     }
 
     /// Whether the last change has left anything for other keys.
     #[inline]
     pub fn tells(&self) -> bool {
-        let told = self.effects.told.as_ref();
+        let told = self.notes.effects.told.as_ref();
         self.owes() || told.is_some_and(|told| !told.transitions.is_empty())
     }
 
@@ -116,7 +116,7 @@ impl Queue {
 
     /// Whether a queue with CLOCK MANUAL has messages to release, which no timer does.
     pub fn goes_on_manually(&self) -> bool {
-        matches!(self.clock, Clock::Manual(_)) && !self.owes() && self.has_released()
+        matches!(self.state.clock, Clock::Manual(_)) && !self.owes() && self.has_released()
     }
 
     /// Drops the reports to parents, which follow in log entries of their own: the change is
@@ -128,20 +128,20 @@ impl Queue {
     }
 
     fn take_reports(&mut self) -> Vec<News> {
-        let Some(all) = &mut self.unsettled else {
+        let Some(all) = &mut self.state.unsettled else {
             return Vec::new();
         };
         all.last_reports.clear();
         let reports = std::mem::take(&mut all.reports);
         if all.leaving.is_empty() && all.reruns.is_empty() {
-            self.unsettled = None;
+            self.state.unsettled = None;
         }
         reports
     }
 
     /// Whether dead messages are on their way to another queue.
     pub(in crate::queue) fn has_leaving(&self) -> bool {
-        let unsettled = self.unsettled.as_ref();
+        let unsettled = self.state.unsettled.as_ref();
         unsettled.is_some_and(|all| !all.leaving.is_empty())
     }
 
@@ -160,7 +160,7 @@ impl Queue {
     }
 
     fn unsettled_mut(&mut self) -> &mut Unsettled {
-        self.unsettled.get_or_insert_default()
+        self.state.unsettled.get_or_insert_default()
     }
 
     /// Does what follows from the last event or operation in this queue: sends what waited for the
@@ -168,17 +168,17 @@ impl Queue {
     /// any message was released or died.
     #[inline]
     pub(in crate::queue) fn settle(&mut self, now: Millis) -> bool {
-        if self.unsettled.is_some() {
+        if self.state.unsettled.is_some() {
             self.send_reruns(now);
         }
-        self.batches.is_some() && self.release_some()
+        self.state.batches.is_some() && self.release_some()
     }
 
     /// Like [`Queue::settle`], behind an operation that follows from a change of another queue. It
     /// lets no further message die: the timer goes on with what batches release.
     #[inline]
     pub(in crate::queue) fn settle_later(&mut self, now: Millis) {
-        if self.unsettled.is_some() {
+        if self.state.unsettled.is_some() {
             self.send_reruns(now);
         }
         self.close_batches();
@@ -191,16 +191,16 @@ impl Queue {
     pub(in crate::queue) fn end(&mut self, seq: Seq, stored: StoredState, now: Millis) {
         self.publish_end(seq, stored);
         self.note_end(seq, stored, now);
-        let was_dead = self.siblings.is_some() && self.is_at(seq, StoredState::Dead);
-        if self.batches.is_some() {
+        let was_dead = self.state.siblings.is_some() && self.is_at(seq, StoredState::Dead);
+        if self.state.batches.is_some() {
             self.member_ended(seq, stored, now);
         }
-        if self.siblings.is_some() {
+        if self.state.siblings.is_some() {
             self.child_ended(seq, was_dead, stored);
         }
         if stored == StoredState::Leaving {
             self.set_off(seq, now);
-        } else if !(self.has_reruns && self.end_for_rerun(seq, stored)) {
+        } else if !(self.indexes.has_reruns && self.end_for_rerun(seq, stored)) {
             self.leave_record_of(seq, stored, now);
         }
     }
@@ -208,18 +208,18 @@ impl Queue {
     /// A message that neither waits nor runs any longer dies. It goes to another queue if DEADTO
     /// says so.
     pub(in crate::queue) fn die(&mut self, seq: Seq, reason: Reason, now: Millis) {
-        self.totals.deaths += 1;
-        self.totals.expired += u64::from(reason == Reason::Expired);
-        self.effects.happened.add(Happened::DEAD);
-        let group = self.store.with(seq, |message| {
+        self.state.totals.deaths += 1;
+        self.state.totals.expired += u64::from(reason == Reason::Expired);
+        self.notes.effects.happened.add(Happened::DEAD);
+        let group = self.state.store.with(seq, |message| {
             message.extension_mut().texts_mut().reason = Some(reason);
             (message.group, message.payload_len())
         });
         let Some((group, bytes)) = group else {
             return;
         };
-        self.bytes -= bytes;
-        if self.settings.on_dead == OnDead::Block && self.groups.name(group).is_some() {
+        self.indexes.bytes -= bytes;
+        if self.state.settings.on_dead == OnDead::Block && self.state.groups.name(group).is_some() {
             self.hold(seq, group);
         }
         let stored = match self.sends_on(reason) {

@@ -29,32 +29,35 @@ impl Queue {
     /// How long the record of a message is kept after it has finished or was
     /// cancelled, in ms; 0 for not at all.
     pub(in crate::queue) fn retain_of(&self, seq: Seq) -> Millis {
-        let own = match self.has_own_retain {
-            true => self.store.get(seq).and_then(own_retain),
+        let own = match self.indexes.has_own_retain {
+            true => self.state.store.get(seq).and_then(own_retain),
             false => None,
         };
-        own.unwrap_or(self.settings.retain)
+        own.unwrap_or(self.state.settings.retain)
     }
 
     /// Keeps a message that has ended as a record, as long as the options of the queue say, or
     /// removes it.
     pub(super) fn leave_record_of(&mut self, seq: Seq, stored: StoredState, now: Millis) {
         let kept = match stored {
-            StoredState::Dead => self.settings.dead_retain,
+            StoredState::Dead => self.state.settings.dead_retain,
             _ => self.retain_of(seq),
         };
         if stored != StoredState::Dead && kept == 0 {
-            if self.settings.dedup > 0 {
-                if let Some(message) = self.store.get(seq) {
+            if self.state.settings.dedup > 0 {
+                if let Some(message) = self.state.store.get(seq) {
                     let id = self.id_of(seq, message).to_box();
-                    self.records.dedup.remember(&id, now);
-                    self.wake = self.wake.min(now.saturating_add(self.settings.dedup));
+                    self.state.records.dedup.remember(&id, now);
+                    self.indexes.wake = self
+                        .indexes
+                        .wake
+                        .min(now.saturating_add(self.state.settings.dedup));
                 }
             }
             self.forget(seq);
             return;
         }
-        self.store.with(seq, |message| {
+        self.state.store.with(seq, |message| {
             message.stored = stored;
             message.extension_mut().ended_at = now;
             if message.signal().is_some() {
@@ -74,11 +77,11 @@ impl Queue {
     pub(in crate::queue) fn over_count(&self, stored: StoredState) -> bool {
         match stored {
             StoredState::Dead => {
-                let most = self.settings.dead_count;
+                let most = self.state.settings.dead_count;
                 most > 0 && self.count(State::Dead) > most
             }
             _ => {
-                let most = self.settings.retain_count;
+                let most = self.state.settings.retain_count;
                 most > 0 && self.count(State::Finished) + self.count(State::Cancelled) > most
             }
         }
@@ -87,8 +90,8 @@ impl Queue {
     /// Removes the oldest record like this one.
     pub(in crate::queue) fn prune_oldest(&mut self, stored: StoredState) {
         let oldest = match stored {
-            StoredState::Dead => self.records.oldest_dead(),
-            _ => self.records.oldest_settled(),
+            StoredState::Dead => self.state.records.oldest_dead(),
+            _ => self.state.records.oldest_settled(),
         };
         if let Some((_, seq)) = oldest {
             self.prune(seq);
@@ -98,9 +101,11 @@ impl Queue {
     /// When the next finished or cancelled record reaches its retention (Unix ms),
     /// and its number.
     pub(in crate::queue) fn next_settled_age(&self) -> Option<(Millis, Seq)> {
-        let by_queue = self.records.oldest_by_queue();
-        let by_queue = by_queue.map(|(at, seq)| (at.saturating_add(self.settings.retain), seq));
-        self.records
+        let by_queue = self.state.records.oldest_by_queue();
+        let by_queue =
+            by_queue.map(|(at, seq)| (at.saturating_add(self.state.settings.retain), seq));
+        self.state
+            .records
             .next_own_end()
             .into_iter()
             .chain(by_queue)
@@ -117,12 +122,12 @@ impl Queue {
     /// Removes a record that was kept long enough by `now`, if this message is one. In a
     /// burst that is not processed yet, the record may still exist.
     pub(in crate::queue) fn prune_if_over(&mut self, seq: Seq, now: Millis) -> bool {
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         let is_over = message.is_some_and(|message| self.is_over_age(message, now));
         if is_over {
             self.prune(seq);
-            self.effects.changed = true;
-            self.effects.visible = true;
+            self.notes.effects.changed = true;
+            self.notes.effects.visible = true;
         }
         is_over
     }
@@ -131,9 +136,11 @@ impl Queue {
     pub(in crate::queue) fn is_over_age(&self, message: &Message, now: Millis) -> bool {
         let kept = match message.stored {
             StoredState::Finished | StoredState::Cancelled => {
-                own_retain(message).unwrap_or(self.settings.retain)
+                own_retain(message).unwrap_or(self.state.settings.retain)
             }
-            StoredState::Dead if self.settings.dead_retain > 0 => self.settings.dead_retain,
+            StoredState::Dead if self.state.settings.dead_retain > 0 => {
+                self.state.settings.dead_retain
+            }
             _ => return false,
         };
         message.ended_at().saturating_add(kept) <= now
@@ -141,14 +148,17 @@ impl Queue {
 
     /// Removes a record; its id may stay taken.
     fn prune(&mut self, seq: Seq) {
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return;
         };
-        if self.settings.dedup > 0 && message.stored != StoredState::Dead {
+        if self.state.settings.dedup > 0 && message.stored != StoredState::Dead {
             let ended_at = message.ended_at();
             let id = self.id_of(seq, message).to_box();
-            self.records.dedup.remember(&id, ended_at);
-            self.wake = self.wake.min(ended_at.saturating_add(self.settings.dedup));
+            self.state.records.dedup.remember(&id, ended_at);
+            self.indexes.wake = self
+                .indexes
+                .wake
+                .min(ended_at.saturating_add(self.state.settings.dedup));
         }
         self.drop_record(seq);
     }
@@ -162,52 +172,53 @@ impl Queue {
 
     /// Enters an ended message in the indexes of records.
     fn enter_record(&mut self, seq: Seq) {
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return;
         };
         let stored = message.stored;
-        self.records.insert(stored, record(seq, message));
+        self.state.records.insert(stored, record(seq, message));
         if message.group.is_some() {
             let key = order_key(seq, message);
-            self.groups.enter_record(message.group, stored, key);
+            self.state.groups.enter_record(message.group, stored, key);
         }
     }
 
     /// Removes a record from the indexes.
     pub(in crate::queue) fn leave_record(&mut self, seq: Seq) {
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return;
         };
         let stored = message.stored;
         if message.group.is_some() {
             let key = order_key(seq, message);
-            self.groups.leave_record(message.group, stored, &key);
+            self.state.groups.leave_record(message.group, stored, &key);
         }
-        self.records.remove(stored, record(seq, message));
+        self.state.records.remove(stored, record(seq, message));
     }
 
     /// Removes a message that is in no index any longer.
     pub(in crate::queue) fn forget(&mut self, seq: Seq) {
-        if self.batches.is_some() {
+        if self.state.batches.is_some() {
             self.member_gone(seq);
         }
-        if self.siblings.is_some() {
+        if self.state.siblings.is_some() {
             self.child_gone(seq);
         }
-        if self.detached.is_some() {
+        if self.state.detached.is_some() {
             self.detached_gone(seq);
         }
-        self.ids.remove(&self.store, seq);
+        self.state.ids.remove(&self.state.store, seq);
         let taken = self
+            .state
             .store
             .remove(seq, |message| (message.history.consumer(), message.group));
         let Some((consumer, group)) = taken else {
             return;
         };
-        self.consumers.unmention(consumer);
-        if let Some(members) = self.groups.get_mut(group) {
+        self.state.consumers.unmention(consumer);
+        if let Some(members) = self.state.groups.get_mut(group) {
             members.members -= 1;
-            self.groups.settle(group);
+            self.state.groups.settle(group);
         }
     }
 
@@ -233,7 +244,7 @@ impl Queue {
         if !self.has_overdue_expiry(now) {
             return None;
         }
-        let at = self.overdue_at(self.store.get(seq)?, now)?;
+        let at = self.overdue_at(self.state.store.get(seq)?, now)?;
         self.leave_pending(seq);
         self.die(seq, Reason::Expired, at);
         self.changed();

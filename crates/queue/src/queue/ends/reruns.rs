@@ -31,12 +31,12 @@ impl Queue {
         send: &Send,
         [bytes, most]: [u64; 2],
     ) -> Result<(), Error> {
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         let waits = message.and_then(Message::rerun).is_some();
-        if self.settings.closed && !waits {
+        if self.state.settings.closed && !waits {
             return Err(Error::Closed);
         }
-        let limit = self.settings.max_bytes;
+        let limit = self.state.settings.max_bytes;
         let before = message.map_or(0, Message::payload_len);
         let sizes = send.payloads.iter().map(|payload| payload.len() as u64);
         let after = sizes.fold(bytes.saturating_sub(before), u64::saturating_add);
@@ -48,7 +48,7 @@ impl Queue {
 
     /// Lets a message wait for the end of the run of the one with its id.
     pub(in crate::queue) fn wait_for_run(&mut self, seq: Seq, send: &Send, now: Millis) {
-        let first_at = self.store.get(seq).and_then(Message::rerun);
+        let first_at = self.state.store.get(seq).and_then(Message::rerun);
         let first_at = first_at.map_or(now, |rerun| rerun.first_at);
         let rerun = Rerun {
             payload: send.payloads.first().copied().unwrap_or_default().into(),
@@ -58,8 +58,8 @@ impl Queue {
             choices: send.choices.clone(),
             first_at,
         };
-        self.has_reruns = true;
-        self.store.with(seq, |message| {
+        self.indexes.has_reruns = true;
+        self.state.store.with(seq, |message| {
             message.change_left(|more| more.rerun = Some(Box::new(rerun)));
         });
         self.changed();
@@ -67,9 +67,9 @@ impl Queue {
 
     /// Removes and returns the message that waits for the end of a run.
     fn take_rerun(&mut self, seq: Seq) -> Option<Rerun> {
-        self.store.get(seq)?.rerun()?;
+        self.state.store.get(seq)?.rerun()?;
         let mut rerun = None;
-        self.store.with(seq, |message| {
+        self.state.store.with(seq, |message| {
             message.change_left(|more| rerun = more.rerun.take());
         });
         rerun.map(|rerun| *rerun)
@@ -78,10 +78,10 @@ impl Queue {
     /// Removes a message that has ended, if anything waits for that. Returns whether it
     /// did.
     pub(super) fn end_for_rerun(&mut self, seq: Seq, stored: StoredState) -> bool {
-        if self.store.get(seq).and_then(Message::rerun).is_none() {
+        if self.state.store.get(seq).and_then(Message::rerun).is_none() {
             return false;
         }
-        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        let group = self.state.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
         if !self.part_with_rerun(seq) {
             return false;
         }
@@ -98,7 +98,7 @@ impl Queue {
         let Some(rerun) = self.take_rerun(seq) else {
             return false;
         };
-        if let Some(message) = self.store.get(seq) {
+        if let Some(message) = self.state.store.get(seq) {
             let id = self.id_of(seq, message).to_box();
             self.unsettled_mut().reruns.push(Ended { id, rerun });
         }
@@ -112,11 +112,11 @@ impl Queue {
         let Some(rerun) = self.take_rerun(seq) else {
             return false;
         };
-        let before = self.store.get(seq).map_or(0, Message::payload_len);
-        self.store.set_payload(seq, &rerun.payload);
-        self.bytes = self.bytes - before + rerun.payload.len() as u64;
-        self.has_own_retain |= rerun.choices.retain().is_some();
-        self.store.with(seq, |message| {
+        let before = self.state.store.get(seq).map_or(0, Message::payload_len);
+        self.state.store.set_payload(seq, &rerun.payload);
+        self.indexes.bytes = self.indexes.bytes - before + rerun.payload.len() as u64;
+        self.indexes.has_own_retain |= rerun.choices.retain().is_some();
+        self.state.store.with(seq, |message| {
             let ext = message.extension_mut();
             let old = ext.choices.take().map(|old| *old).unwrap_or_default();
             let old_rare = old.rare.unwrap_or_default();
@@ -138,7 +138,7 @@ impl Queue {
     /// places of the messages that have run, so no limit is checked.
     #[cold]
     pub(in crate::queue) fn send_reruns(&mut self, now: Millis) {
-        let unsettled = self.unsettled.as_mut();
+        let unsettled = self.state.unsettled.as_mut();
         let reruns = unsettled.map_or(Vec::new(), |all| std::mem::take(&mut all.reruns));
         for Ended { id, rerun } in reruns {
             let send = Send {
@@ -154,7 +154,7 @@ impl Queue {
             self.put(&send, IdUse::Free, Some(rerun.first_at), now);
         }
         if !self.owes() {
-            self.unsettled = None;
+            self.state.unsettled = None;
         }
     }
 }

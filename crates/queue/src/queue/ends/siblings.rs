@@ -18,7 +18,7 @@ const PAGES: u64 = if IS_SMALL { 2 } else { 1024 };
 impl Queue {
     /// All children in this queue, if there are any.
     pub fn siblings(&self) -> Option<&AllSiblings> {
-        self.siblings.as_deref()
+        self.state.siblings.as_deref()
     }
 
     /// The parent of a message, if it has one.
@@ -41,7 +41,7 @@ impl Queue {
     /// Makes a message that was just sent a child. The first of its set tells its parent
     /// that this queue has children of it.
     pub(in crate::queue) fn enter_siblings(&mut self, seq: Seq, parent: &Parent) {
-        let all = self.siblings.get_or_insert_default();
+        let all = self.state.siblings.get_or_insert_default();
         let found = all.find(parent);
         let number = found.unwrap_or(seq);
         if found.is_none() {
@@ -85,7 +85,7 @@ impl Queue {
         seq: Seq,
         change: impl FnOnce(&mut Siblings),
     ) -> Option<(Seq, Parent)> {
-        let all = self.siblings.as_mut()?;
+        let all = self.state.siblings.as_mut()?;
         let number = all.number_of(seq)?;
         let siblings = all.get_mut(number)?;
         change(siblings);
@@ -95,7 +95,7 @@ impl Queue {
     /// Notes that a child that is pending, or dead and cancelled, ends. It has ended from
     /// now on, even if it is removed next.
     pub(in crate::queue) fn child_ended(&mut self, seq: Seq, was_dead: bool, stored: StoredState) {
-        if self.has_reruns && self.runs_again_for_parent(seq) {
+        if self.indexes.has_reruns && self.runs_again_for_parent(seq) {
             self.leave_siblings(seq, Some(StoredState::Running));
             return;
         }
@@ -121,7 +121,7 @@ impl Queue {
                 _ => delta.die(parent.on_dead, 1),
             }
         });
-        if let Some(message) = self.store.get_mut(seq) {
+        if let Some(message) = self.state.store.get_mut(seq) {
             message.stored = stored;
         }
     }
@@ -129,7 +129,11 @@ impl Queue {
     /// Whether the message that waits for the end of a run is a child of the same parent.
     /// Then the child has not ended: it is sent anew.
     fn runs_again_for_parent(&self, seq: Seq) -> bool {
-        let rerun = self.store.get(seq).and_then(|message| message.rerun());
+        let rerun = self
+            .state
+            .store
+            .get(seq)
+            .and_then(|message| message.rerun());
         rerun.is_some_and(|rerun| self.is_same_child(seq, &rerun.choices))
     }
 
@@ -148,10 +152,10 @@ impl Queue {
             Some(StoredState::Dead | StoredState::Leaving) => siblings.dead -= 1,
             Some(_) => siblings.live -= 1,
         });
-        let all = self.siblings.as_mut()?;
+        let all = self.state.siblings.as_mut()?;
         let left = all.leave(seq);
         if all.is_empty() {
-            self.siblings = None;
+            self.state.siblings = None;
         }
         left
     }
@@ -170,7 +174,7 @@ impl Queue {
     /// A child is removed. If it had not ended, it has now. A dead one holds its parent no
     /// longer.
     pub(in crate::queue) fn child_gone(&mut self, seq: Seq) {
-        let stored = self.store.get(seq).map(|message| message.stored);
+        let stored = self.state.store.get(seq).map(|message| message.stored);
         let Some((number, parent)) = self.leave_siblings(seq, stored) else {
             return;
         };
@@ -190,7 +194,7 @@ impl Queue {
         if !self.is_same_child(seq, choices) {
             return;
         }
-        let stored = self.store.get(seq).map(|message| message.stored);
+        let stored = self.state.store.get(seq).map(|message| message.stored);
         let Some((number, parent)) = self.leave_siblings(seq, stored) else {
             return;
         };
@@ -207,7 +211,7 @@ impl Queue {
 
     /// Notes that all messages are removed. O(sets).
     pub(in crate::queue) fn all_children_gone(&mut self) {
-        let Some(all) = self.siblings.take() else {
+        let Some(all) = self.state.siblings.take() else {
             return;
         };
         for (number, siblings) in all.iter() {
@@ -246,6 +250,6 @@ impl Queue {
         };
         let from = (behind + 1).max(*first);
         all.members
-            .range_of(&sets, from, self.next_seq, PAGES, most)
+            .range_of(&sets, from, self.state.next_seq, PAGES, most)
     }
 }

@@ -12,14 +12,14 @@ impl Queue {
     /// Whether transitions are noted.
     #[inline]
     pub(in crate::queue) fn has_events(&self) -> bool {
-        self.settings.events.is_some()
+        self.state.settings.events.is_some()
     }
 
     /// Notes a transition that happens now.
     #[inline]
     pub(in crate::queue) fn note(&mut self, seq: Seq, kind: Kind) {
         if self.has_events() {
-            self.note_at(seq, kind, self.last, 0);
+            self.note_at(seq, kind, self.state.last, 0);
         }
     }
 
@@ -36,7 +36,7 @@ impl Queue {
     #[inline]
     pub(in crate::queue) fn note_sent(&mut self, seq: Seq, now: Millis) {
         if self.has_events() {
-            let due = self.store.get(seq).map_or(now, |message| message.due);
+            let due = self.state.store.get(seq).map_or(now, |message| message.due);
             self.note_until(seq, Kind::Sent, now, due);
         }
     }
@@ -46,7 +46,7 @@ impl Queue {
     #[cold]
     pub(in crate::queue) fn note_delivery(&mut self, seq: Seq, was: StoredState, now: Millis) {
         if was != StoredState::Due {
-            let due = self.store.get(seq).map_or(now, |message| message.due);
+            let due = self.state.store.get(seq).map_or(now, |message| message.due);
             self.note_at(seq, Kind::Ready, due, 0);
         }
         self.note_at(seq, Kind::Delivered, now, 0);
@@ -70,7 +70,7 @@ impl Queue {
         if self.has_events() {
             let transition = Transition {
                 kind: Kind::Purged,
-                at: self.last,
+                at: self.state.last,
                 id: Box::default(),
                 group: None,
                 label: None,
@@ -79,17 +79,17 @@ impl Queue {
                 reason: None,
                 delay: None,
             };
-            self.effects.told_mut().transitions.push(transition);
+            self.notes.effects.told_mut().transitions.push(transition);
         }
     }
 
     #[cold]
     fn note_at(&mut self, seq: Seq, kind: Kind, at: Millis, delay: Millis) {
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return;
         };
         let consumer = match kind.is_of_consumer() {
-            true => self.consumers.name(message.history.consumer()),
+            true => self.state.consumers.name(message.history.consumer()),
             false => None,
         };
         let reason = match kind {
@@ -100,19 +100,19 @@ impl Queue {
             kind,
             at,
             id: self.id_of(seq, message).to_box(),
-            group: self.groups.name(message.group).map(Into::into),
+            group: self.state.groups.name(message.group).map(Into::into),
             label: message.choices().and_then(label),
             attempt: message.history.attempt(),
             consumer: consumer.map(Into::into),
             reason,
             delay: Some(delay).filter(|delay| *delay > 0),
         };
-        self.effects.told_mut().transitions.push(transition);
+        self.notes.effects.told_mut().transitions.push(transition);
     }
 
     /// The messages that are due, if transitions are noted.
     pub(in crate::queue) fn noted_due(&self) -> Vec<Seq> {
-        let messages = self.store.iter().filter(|_| self.has_events());
+        let messages = self.state.store.iter().filter(|_| self.has_events());
         let due = messages.filter(|(_, message)| message.stored == StoredState::Due);
         due.map(|(seq, _)| seq).collect()
     }
@@ -120,7 +120,7 @@ impl Queue {
     /// Notes that some of these messages are not due any more, because the clock was set back.
     pub(in crate::queue) fn note_no_longer_due(&mut self, were_due: &[Seq], now: Millis) {
         for seq in were_due {
-            let message = self.store.get(*seq);
+            let message = self.state.store.get(*seq);
             let message = message.filter(|message| message.stored != StoredState::Due);
             if let Some(due) = message.map(|message| message.due) {
                 self.note_until(*seq, Kind::Rescheduled, now, due);

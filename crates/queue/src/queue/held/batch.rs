@@ -8,9 +8,9 @@ use crate::Seq;
 impl Queue {
     /// Lets a batch hold a message that is in no index.
     pub(in crate::queue) fn hold_by(&mut self, seq: Seq, holder: Seq) {
-        let after = self.store.get(seq).and_then(Message::after);
+        let after = self.state.store.get(seq).and_then(Message::after);
         let on_fail = after.map(|after| after.on_fail as usize);
-        let named = self.batches.as_mut().and_then(|b| b.get_mut(holder));
+        let named = self.state.batches.as_mut().and_then(|b| b.get_mut(holder));
         let held = named
             .zip(on_fail)
             .and_then(|(n, kind)| n.held.get_mut(kind));
@@ -22,7 +22,7 @@ impl Queue {
 
     /// Adds a held message, which its batch has already, to the other indexes.
     pub(in crate::queue) fn enter_held_by(&mut self, seq: Seq, holder: Seq) {
-        if let Some(batches) = &mut self.batches {
+        if let Some(batches) = &mut self.state.batches {
             let own = batches.members.batch_of(seq);
             if let Some(named) = own.and_then(|own| batches.get_mut(own)) {
                 *named.waits_for.entry(holder).or_default() += 1;
@@ -33,7 +33,8 @@ impl Queue {
 
     /// Removes a message from those that its batch holds, and from the other indexes.
     pub(super) fn leave_batch(&mut self, seq: Seq) {
-        let (Some(message), Some(batches)) = (self.store.get(seq), &mut self.batches) else {
+        let (Some(message), Some(batches)) = (self.state.store.get(seq), &mut self.state.batches)
+        else {
             return;
         };
         let Some(after) = message.after() else {
@@ -55,7 +56,7 @@ impl Queue {
 
     /// Removes a held message, which its batch has lost already, from the other indexes.
     pub(in crate::queue) fn exit_held_by(&mut self, seq: Seq, holder: Option<Seq>) {
-        if let (Some(batches), Some(holder)) = (&mut self.batches, holder) {
+        if let (Some(batches), Some(holder)) = (&mut self.state.batches, holder) {
             let own = batches.members.batch_of(seq);
             let named = own.and_then(|own| batches.get_mut(own));
             if let Some(named) = named {
@@ -72,7 +73,7 @@ impl Queue {
 
     /// Keeps with a message how many messages the batch has that it waited for.
     pub(in crate::queue) fn keep_counts(&mut self, seq: Seq, counts: Counts) {
-        self.store.with(seq, |message| {
+        self.state.store.with(seq, |message| {
             let choices = message.extension_mut().choices.as_mut();
             if let Some(after) = choices.and_then(|choices| choices.after_mut()) {
                 after.counts = counts;

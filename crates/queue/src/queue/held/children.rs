@@ -18,14 +18,14 @@ const AT_ONCE: usize = if IS_SMALL { 2 } else { 64 };
 impl Queue {
     /// Whether children hold a message.
     pub(super) fn is_held_by_children(&self, seq: Seq) -> bool {
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         message.is_some_and(Message::is_held_by_children)
     }
 
     /// Holds a message, which is in no index yet, if its children have not ended. Returns
     /// whether they hold it.
     pub(in crate::queue) fn hold_by_children(&mut self, seq: Seq) -> bool {
-        let children = self.store.get(seq).and_then(Message::children);
+        let children = self.state.store.get(seq).and_then(Message::children);
         let Some(children) = children.filter(|children| children.wait == Wait::Later) else {
             return false;
         };
@@ -34,7 +34,7 @@ impl Queue {
             children.wait = if holds { Wait::Now } else { Wait::Over };
         });
         if holds {
-            if let Some(message) = self.store.get_mut(seq) {
+            if let Some(message) = self.state.store.get_mut(seq) {
                 message.stored = StoredState::Held;
             }
             self.enter_children(seq);
@@ -45,15 +45,15 @@ impl Queue {
     /// Adds a message that its children hold to the indexes.
     pub(in crate::queue) fn enter_children(&mut self, seq: Seq) {
         self.enter_held(seq);
-        self.held.by_children += 1;
+        self.indexes.held.by_children += 1;
         self.note_dying(seq);
     }
 
     /// Notes that a held message is to die, if its children demand it.
     pub(in crate::queue) fn note_dying(&mut self, seq: Seq) {
-        let children = self.store.get(seq).and_then(Message::children);
+        let children = self.state.store.get(seq).and_then(Message::children);
         if children.is_some_and(|children| children.dies) {
-            self.held.dying.insert(seq, ());
+            self.indexes.held.dying.insert(seq, ());
             self.wake_by(0);
         }
     }
@@ -67,10 +67,16 @@ impl Queue {
     }
 
     fn change_children(&mut self, seq: Seq, change: impl FnOnce(&mut Children)) {
-        if self.store.get(seq).and_then(Message::children).is_none() {
+        if self
+            .state
+            .store
+            .get(seq)
+            .and_then(Message::children)
+            .is_none()
+        {
             return;
         }
-        self.store.with(seq, |message| {
+        self.state.store.with(seq, |message| {
             let choices = message.extension_mut().choices.as_mut();
             if let Some(children) = choices.and_then(|choices| choices.children_mut()) {
                 change(children);
@@ -92,7 +98,8 @@ impl Queue {
     /// counts: one that is held, and has not expired.
     fn count_at_parent(&mut self, from: &[u8], one: &CountedOne, now: Millis) -> bool {
         let found = self.find(&one.id);
-        let Some((seq, message)) = found.and_then(|seq| Some((seq, self.store.get(seq)?))) else {
+        let Some((seq, message)) = found.and_then(|seq| Some((seq, self.state.store.get(seq)?)))
+        else {
             return false;
         };
         let is_held =
@@ -124,7 +131,11 @@ impl Queue {
 
     /// Releases a message if its children hold it and have all ended.
     pub(in crate::queue) fn settle_children(&mut self, seq: Seq, now: Millis) {
-        let message = self.store.get(seq).filter(|m| m.is_held_by_children());
+        let message = self
+            .state
+            .store
+            .get(seq)
+            .filter(|m| m.is_held_by_children());
         let children = message.and_then(Message::children);
         if children.is_some_and(|children| children.have_ended() && !children.dies) {
             self.leave_held(seq);
@@ -134,16 +145,16 @@ impl Queue {
 
     /// Lets a held message die because a child of it died.
     fn die_of_children(&mut self, seq: Seq, at: Millis) {
-        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        let group = self.state.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
         self.leave_held(seq);
         self.die(seq, Reason::Children, at);
-        self.refresh(group, self.last, Join::by_time(at));
+        self.refresh(group, self.state.last, Join::by_time(at));
     }
 
     /// Lets some of the messages die that are to die because of their children.
     pub(in crate::queue) fn end_dying(&mut self, at: Millis) {
         for _ in 0..AT_ONCE {
-            let Some((seq, ())) = self.held.dying.first() else {
+            let Some((seq, ())) = self.indexes.held.dying.first() else {
                 return;
             };
             self.die_of_children(seq, at);
@@ -153,7 +164,7 @@ impl Queue {
     /// Gives a message that was just sent the counts of the one that it replaces. Its
     /// children name it by its id, so they go on counting.
     pub(in crate::queue) fn take_over_children(&mut self, seq: Seq, old: Children, now: Millis) {
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         let is_held = message.is_some_and(|message| message.stored == StoredState::Held);
         if !is_held || message.and_then(Message::children).is_none() {
             return;

@@ -21,13 +21,16 @@ use crate::{GroupIx, Millis, Seq};
 impl Queue {
     /// Adds a held message to the indexes that all held ones share.
     fn enter_held(&mut self, seq: Seq) {
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return;
         };
-        let (group, expires) = (message.group, expiry(message, self.settings.ttl));
-        self.held.all.insert((message.held_since(), seq), ());
+        let (group, expires) = (message.group, expiry(message, self.state.settings.ttl));
+        self.indexes
+            .held
+            .all
+            .insert((message.held_since(), seq), ());
         if let Some(at) = expires {
-            self.expiring.insert((at, seq), ());
+            self.indexes.expiring.insert((at, seq), ());
             self.wake_by(at);
         }
         self.count_held_of(group, true);
@@ -35,17 +38,17 @@ impl Queue {
 
     /// Removes a held message from those indexes.
     fn exit_held(&mut self, seq: Seq) {
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return;
         };
-        let (group, expires) = (message.group, expiry(message, self.settings.ttl));
-        let known = self.held.all.remove(&(message.held_since(), seq));
+        let (group, expires) = (message.group, expiry(message, self.state.settings.ttl));
+        let known = self.indexes.held.all.remove(&(message.held_since(), seq));
         debug_assert!(known.is_some(), "no index has the held message {seq}");
         if let Some(at) = expires {
-            self.expiring.remove(&(at, seq));
+            self.indexes.expiring.remove(&(at, seq));
         }
         self.count_held_of(group, false);
-        self.held.dying.remove(&seq);
+        self.indexes.held.dying.remove(&seq);
     }
 
     /// Removes a held message from all indexes. The caller gives it another state.
@@ -54,7 +57,7 @@ impl Queue {
             self.leave_park(seq);
         } else if self.is_held_by_children(seq) {
             self.exit_held(seq);
-            self.held.by_children -= 1;
+            self.indexes.held.by_children -= 1;
         } else {
             self.leave_batch(seq);
         }
@@ -63,20 +66,20 @@ impl Queue {
 
     /// Counts a message of a group that is held, or is so no longer.
     fn count_held_of(&mut self, ix: GroupIx, comes: bool) {
-        if let Some(group) = self.groups.get_mut(ix) {
+        if let Some(group) = self.state.groups.get_mut(ix) {
             let ext = group.ext_mut();
             match comes {
                 true => ext.held += 1,
                 false => ext.held -= 1,
             }
-            self.groups.settle(ix);
+            self.state.groups.settle(ix);
         }
     }
 
     /// Sets the due time of a held message, which stays held. `is_point`: whether it was
     /// given as a point of time.
     pub(in crate::queue) fn reschedule_held(&mut self, seq: Seq, due: Millis, is_point: bool) {
-        self.store.with(seq, |message| {
+        self.state.store.with(seq, |message| {
             let ext = message.extension_mut();
             ext.due_at = due;
             ext.score_base = due;

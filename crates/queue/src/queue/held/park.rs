@@ -21,7 +21,7 @@ impl Queue {
     /// Parks a message, which is in no index yet.
     pub(in crate::queue) fn park(&mut self, seq: Seq, park: Park, now: Millis) {
         let until = park.until(now);
-        self.store.with(seq, |message| {
+        self.state.store.with(seq, |message| {
             let ext = message.extension_mut();
             ext.ended_at = now;
             if let Some(choices) = ext.choices.as_mut() {
@@ -39,22 +39,22 @@ impl Queue {
 
     /// Enters a parked message in the indexes.
     pub(in crate::queue) fn enter_park(&mut self, seq: Seq) {
-        if let Some(until) = self.store.get(seq).and_then(Message::parked_until) {
-            self.held.ends_at(seq, until);
+        if let Some(until) = self.state.store.get(seq).and_then(Message::parked_until) {
+            self.indexes.held.ends_at(seq, until);
             self.wake_by(until);
         }
         self.enter_held(seq);
-        self.held.parked += 1;
+        self.indexes.held.parked += 1;
     }
 
     /// Removes a parked message from the indexes. Its due time is its own again.
     pub(super) fn leave_park(&mut self, seq: Seq) {
-        if let Some(until) = self.store.get(seq).and_then(Message::parked_until) {
-            self.held.forget_end(seq, until);
+        if let Some(until) = self.state.store.get(seq).and_then(Message::parked_until) {
+            self.indexes.held.forget_end(seq, until);
         }
         self.exit_held(seq);
-        self.held.parked -= 1;
-        self.store.with(seq, |message| {
+        self.indexes.held.parked -= 1;
+        self.state.store.with(seq, |message| {
             let ext = message.extension_mut();
             ext.ended_at = NEVER;
             message.due = ext.due_at;
@@ -63,14 +63,14 @@ impl Queue {
 
     /// Whether a message is parked.
     pub(super) fn is_parked(&self, seq: Seq) -> bool {
-        self.store.get(seq).is_some_and(Message::is_parked)
+        self.state.store.get(seq).is_some_and(Message::is_parked)
     }
 
     /// Sends a signal to the message with this id. Returns whether there is one that has
     /// not ended. O(log n).
     pub(in crate::queue) fn signal(&mut self, id: &[u8], text: &[u8], now: Millis) -> bool {
         let found = self.find_current(id, now);
-        let message = found.and_then(|seq| Some((seq, self.store.get(seq)?)));
+        let message = found.and_then(|seq| Some((seq, self.state.store.get(seq)?)));
         let Some((seq, message)) = message.filter(|(_, m)| !m.stored.is_ended()) else {
             return false;
         };
@@ -79,7 +79,7 @@ impl Queue {
             text: text.into(),
             during,
         };
-        self.store.with(seq, |message| {
+        self.state.store.with(seq, |message| {
             message.change_left(|more| more.signal = Some(signal));
         });
         self.changed();
@@ -102,7 +102,7 @@ impl Queue {
     /// Whether the delivery with this receipt may park its message: not if a signal came
     /// that it has not got. One that it has got is used up.
     pub(in crate::queue) fn may_park(&mut self, seq: Seq, receipt: Receipt) -> bool {
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         let signal = message.and_then(|message| message.left()?.signal());
         match signal {
             None => true,
@@ -116,7 +116,7 @@ impl Queue {
 
     /// Removes the signal to a message, if there is one.
     pub(in crate::queue) fn drop_signal(&mut self, seq: Seq) {
-        self.store.with(seq, |message| {
+        self.state.store.with(seq, |message| {
             if message.signal().is_some() {
                 message.change_left(|more| more.signal = None);
             }
@@ -125,7 +125,7 @@ impl Queue {
 
     /// Releases the parked message whose time ends first, as of `at`.
     pub(in crate::queue) fn end_park(&mut self, at: Millis) {
-        if let Some((_, seq)) = self.held.first_end() {
+        if let Some((_, seq)) = self.indexes.held.first_end() {
             self.leave_park(seq);
             self.let_go(seq, Join::by_time(at));
         }

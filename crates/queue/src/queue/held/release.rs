@@ -13,9 +13,9 @@ impl Queue {
     /// that is later. It is in no index. Its group joins the ready line as `join` says.
     pub(in crate::queue) fn let_go(&mut self, seq: Seq, join: Join) {
         let at = join.time;
-        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        let group = self.state.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
         self.changed();
-        self.store.with(seq, |message| {
+        self.state.store.with(seq, |message| {
             let due = message.due.max(at);
             message.set_due_at_point(message.is_due_at_point() && due == message.due);
             let ext = message.extension_mut();
@@ -23,10 +23,10 @@ impl Queue {
             ext.ttl_base = due;
             message.due = due;
         });
-        let due = self.store.get(seq).map_or(at, |message| message.due);
-        self.note_until(seq, Kind::Released, self.last, due);
-        self.enter_pending(seq, self.last);
-        self.refresh(group, self.last, join);
+        let due = self.state.store.get(seq).map_or(at, |message| message.due);
+        self.note_until(seq, Kind::Released, self.state.last, due);
+        self.enter_pending(seq, self.state.last);
+        self.refresh(group, self.state.last, join);
     }
 
     /// Ends the wait of a message for its batch, as of `at`. It falls due, is parked, or
@@ -39,15 +39,15 @@ impl Queue {
         counts: Counts,
     ) {
         self.keep_counts(seq, counts);
-        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        let group = self.state.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
         if dies {
             self.changed();
             self.end_wait_for_children(seq);
             self.die(seq, Reason::Batch, at);
-            self.refresh(group, self.last, Join::by_time(at));
+            self.refresh(group, self.state.last, Join::by_time(at));
         } else if self.hold_by_children(seq) {
             self.changed();
-            self.refresh(group, self.last, Join::by_time(at));
+            self.refresh(group, self.state.last, Join::by_time(at));
         } else {
             self.let_go_or_park(seq, at);
         }
@@ -56,7 +56,7 @@ impl Queue {
     /// Parks a message that neither a batch nor children hold any longer, if it was sent
     /// with PARK and no signal has come. Otherwise lets it go. It is in no index.
     pub(in crate::queue) fn let_go_or_park(&mut self, seq: Seq, at: Millis) {
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         let group = message.map_or(GroupIx::NONE, |m| m.group);
         let is_signalled = message.is_some_and(|message| message.signal().is_some());
         let park = message.and_then(Message::choices).and_then(Choices::park);
@@ -64,9 +64,11 @@ impl Queue {
             Some(park) if !is_signalled => {
                 let since = message.map_or(at, Message::held_since);
                 self.changed();
-                self.pages.note(&[State::Held], (since, seq), self.last);
+                self.notes
+                    .pages
+                    .note(&[State::Held], (since, seq), self.state.last);
                 self.park(seq, park, at);
-                self.refresh(group, self.last, Join::by_time(at));
+                self.refresh(group, self.state.last, Join::by_time(at));
             }
             _ => self.let_go(seq, Join::by_time(at)),
         }

@@ -114,33 +114,33 @@ impl Queue {
     fn explain_due(&self, seq: Seq, message: &Message, now: Millis) -> Explanation {
         if self.is_paused(now) {
             return Explanation::new(Code::QueuePaused, "Deliveries of the queue are paused.")
-                .until(self.paused_until);
+                .until(self.state.paused_until);
         }
-        let of_group = match self.groups.get(message.group) {
+        let of_group = match self.state.groups.get(message.group) {
             Some(group) if !group.is_hidden() => {
                 self.explain_group(order_key(seq, message), group, now)
             }
-            _ => self.explain_breaker(self.plain_breaker.as_deref(), None, now),
+            _ => self.explain_breaker(self.state.plain_breaker.as_deref(), None, now),
         };
         let of_limit = || self.explain_limit(seq, message, now);
         if let Some(explanation) = of_group.or_else(of_limit) {
             return explanation;
         }
-        if let Some(rate) = self.settings.rate {
-            if self.window.free(rate, now) == 0 {
+        if let Some(rate) = self.state.settings.rate {
+            if self.state.window.free(rate, now) == 0 {
                 let text = format!(
                     "The queue has made its {} deliveries of the last {} ms.",
                     rate.count, rate.per
                 );
                 return Explanation::new(Code::RateLimited, text)
-                    .until(Some(self.window.next_free(rate, now)));
+                    .until(Some(self.state.window.next_free(rate, now)));
             }
         }
-        let max = self.settings.max_running;
-        if max > 0 && self.leases.len() as u64 >= max {
+        let max = self.state.settings.max_running;
+        if max > 0 && self.state.leases.len() as u64 >= max {
             let text = format!("All {max} messages that may run at once are running.");
             return Explanation::new(Code::MaxRunning, text)
-                .until(self.leases.first_end().map(|(until, _)| until));
+                .until(self.state.leases.first_end().map(|(until, _)| until));
         }
         Explanation::new(
             Code::Next,
@@ -153,7 +153,7 @@ impl Queue {
         let limited = message.limited()?;
         let blocking = self.blocking_limit(seq, message.group, now);
         let name = blocking.or_else(|| {
-            let group = self.groups.get(message.group)?;
+            let group = self.state.groups.get(message.group)?;
             let key = group.position(message.group)?;
             self.limit_of_those_before(limited, key, now)
         })?;
@@ -197,11 +197,12 @@ impl Queue {
         let probe = circuit.probe()?;
         let text = "Its breaker is half-open, and the one message that it lets out is running.";
         let id = self
+            .state
             .store
             .get(probe)
             .map(|message| self.id_of(probe, message));
-        let lease = self.store.get(probe).map(Message::receipt);
-        let lease = lease.and_then(|receipt| self.leases.find(receipt));
+        let lease = self.state.store.get(probe).map(Message::receipt);
+        let lease = lease.and_then(|receipt| self.state.leases.find(receipt));
         let probing = Explanation::new(Code::BreakerProbing, text);
         let until = lease.map(|lease| lease.until);
         Some(probing.until(until).by(id.as_ref().map(Id::as_bytes)))
@@ -227,7 +228,7 @@ impl Queue {
             return Some(held.by(self.holder_id(holder).as_ref().map(Id::as_bytes)));
         }
         if let Some((seq, retrying)) = self.goes_before(key, group, now) {
-            let first = self.store.get(seq)?;
+            let first = self.state.store.get(seq)?;
             let id = self.id_of(seq, first);
             let text = match retrying {
                 true => "A message of its group that failed waits for its backoff and goes first.",
@@ -243,8 +244,8 @@ impl Queue {
         if self.is_busy(group) {
             let lease = self.first_lease_of(group);
             let holder = lease.and_then(|(_, seq)| {
-                let message = self.store.get(seq)?;
-                match self.consumers.name(message.history.consumer()) {
+                let message = self.state.store.get(seq)?;
+                match self.state.consumers.name(message.history.consumer()) {
                     Some(name) => Some(name.into()),
                     None => Some(self.id_of(seq, message).to_box()),
                 }

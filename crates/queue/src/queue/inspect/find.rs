@@ -55,7 +55,7 @@ impl Queue {
     /// without sets is found many bytes at a time.
     pub fn search(&self, wanted: &Search, now: Millis) -> (Option<Cursor>, Vec<Seq>) {
         let mut found = Vec::new();
-        let group = match wanted.group.map(|name| self.groups.find(name)) {
+        let group = match wanted.group.map(|name| self.state.groups.find(name)) {
             Some(None) => return (None, found),
             Some(ix) => ix,
             None => None,
@@ -71,7 +71,7 @@ impl Queue {
         let (mut last, mut text) = (None, 0);
         for (cursor, seq) in walk.by_ref().take(wanted.count) {
             last = Some(cursor);
-            let message = self.store.get(seq);
+            let message = self.state.store.get(seq);
             let meets = |message| self.meets(seq, message, wanted, group, now, &mut text);
             if message.is_some_and(meets) {
                 found.push(seq);

@@ -83,7 +83,7 @@ impl Queue {
     ) -> (u64, Vec<GroupView<'_>>) {
         let mut views = Vec::new();
         let most = count.saturating_mul(10).max(1000);
-        for (looked, (ix, group)) in self.groups.starting_at(cursor).enumerate() {
+        for (looked, (ix, group)) in self.state.groups.starting_at(cursor).enumerate() {
             if views.len() == count || looked == most {
                 return (ix.number(), views);
             }
@@ -123,8 +123,9 @@ impl Queue {
         let pending = group.pending();
         let next = self.next_in_group(group, now);
         // Under ONRETRY SKIP a failed message does not hold its group.
-        let held_by_failed =
-            self.settings.on_retry != OnRetry::Skip && !pending.failed.is_empty() && next.is_none();
+        let held_by_failed = self.state.settings.on_retry != OnRetry::Skip
+            && !pending.failed.is_empty()
+            && next.is_none();
         let held = held_by_failed || self.is_held_by_dead(group);
         let state = if group.is_paused(now) {
             GroupState::Paused
@@ -144,7 +145,7 @@ impl Queue {
         GroupView {
             group,
             state,
-            head: head.and_then(|seq| Some((seq, self.store.get(seq)?))),
+            head: head.and_then(|seq| Some((seq, self.state.store.get(seq)?))),
             lease_until: self.first_lease_of(group).map(|(until, _)| until),
             waiting: pending.len() + group.ext().held,
             concurrency: self.concurrency(group),

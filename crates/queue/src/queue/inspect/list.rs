@@ -32,7 +32,7 @@ impl Queue {
     /// through.
     pub fn list(&self, wanted: Listing, now: Millis) -> (Option<Cursor>, Vec<Seq>) {
         let group = match wanted.group {
-            Some(name) => match self.groups.find(name) {
+            Some(name) => match self.state.groups.find(name) {
                 Some(ix) => Some(ix),
                 None => return (None, Vec::new()),
             },
@@ -40,7 +40,7 @@ impl Queue {
         };
         let most = wanted.count.saturating_mul(10).max(1000);
         let range = Range::new(None, None, wanted.cursor, wanted.reverse);
-        let pages = self.pages.take(wanted.cursor, wanted.state, now);
+        let pages = self.notes.pages.take(wanted.cursor, wanted.state, now);
         let walk = self.walk(wanted.state, range, now);
         let mut walk = walk.of_pages(pages.as_ref(), range);
         let (mut last, mut found) = (None, Vec::new());
@@ -56,18 +56,18 @@ impl Queue {
         let next = last.filter(|_| walk.has_more());
         drop(walk);
         let newest = match wanted.state {
-            State::Running => self.last_receipt,
-            _ => self.next_seq,
+            State::Running => self.state.last_receipt,
+            _ => self.state.next_seq,
         };
         let next = next.map(|mut cursor| {
-            cursor.pages = self.pages.keep(pages, wanted.state, newest, now);
+            cursor.pages = self.notes.pages.keep(pages, wanted.state, newest, now);
             cursor
         });
         (next, found)
     }
 
     fn is_wanted(&self, seq: Seq, wanted: &Listing, group: Option<GroupIx>, now: Millis) -> bool {
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return false;
         };
         let label = || {

@@ -62,7 +62,7 @@ impl Queue {
             plain_key: self.plain_key(now).filter(|_| plain_count > 0),
             rejoined: BTreeSet::new(),
             given: HashMap::new(),
-            ticket: self.ticket,
+            ticket: self.state.ticket,
             limits: RehearsedLimits::new(self, now),
             ungrouped: plain_count,
         };
@@ -90,12 +90,13 @@ impl Queue {
     /// The groups that are in the ready line at `now`, in order. Includes groups
     /// whose time has come but that have not joined it yet.
     pub(super) fn line_at(&self, now: Millis) -> impl Iterator<Item = Position> + '_ {
-        let given_position = move |ix| self.groups.get(ix)?.given_position(ix, now);
-        let line = self.ready_line.iter();
+        let given_position = move |ix| self.state.groups.get(ix)?.given_position(ix, now);
+        let line = self.indexes.ready_line.iter();
         let mut stand = line
             .filter(move |key| given_position(key.group).is_none())
             .peekable();
         let mut join = self
+            .indexes
             .expected
             .by(now)
             .filter(move |key| given_position(key.group) == Some(*key))
@@ -110,7 +111,7 @@ impl Queue {
     /// The first ungrouped messages that are due at `now`, in order.
     fn plain_heads(&self, count: usize, now: Millis) -> Vec<(i8, Seq)> {
         let mut heads = Vec::new();
-        for (priority, lane) in self.waiting.plain.iter() {
+        for (priority, lane) in self.indexes.waiting.plain.iter() {
             let left = count.saturating_sub(heads.len());
             heads.extend(self.lane_heads(lane, left, now).map(|seq| (priority, seq)));
         }
@@ -135,7 +136,7 @@ impl Queue {
 
     /// Whether a waiting message has expired.
     fn is_over(&self, seq: Seq, now: Millis) -> bool {
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         message.is_some_and(|message| self.expired_at(message, now).is_some())
     }
 }
@@ -179,7 +180,7 @@ impl Rehearsal<'_> {
     }
 
     fn take_of_group(&mut self, key: Position) -> Option<Seq> {
-        let group = self.queue.groups.get(key.group)?;
+        let group = self.queue.state.groups.get(key.group)?;
         let next = self.limits.next_in_line(key, group);
         self.rejoined.extend(next);
         if group.is_hidden() && self.ungrouped == 0 {
@@ -227,7 +228,7 @@ impl Rehearsal<'_> {
             if !queue.is_over(head.seq(), self.now) {
                 return Some(head);
             }
-            if queue.settings.on_dead == OnDead::Block {
+            if queue.state.settings.on_dead == OnDead::Block {
                 return None;
             }
         }
@@ -245,7 +246,7 @@ impl Rehearsal<'_> {
         let due = |side: Side| side.all_due(self.now).find(left);
         let failed = due(pending.failed);
         let fresh = || due(pending.fresh);
-        match queue.settings.on_retry {
+        match queue.state.settings.on_retry {
             OnRetry::Block | OnRetry::Alone => failed.or_else(fresh),
             OnRetry::Skip => match (failed, fresh()) {
                 (Some(a), Some(b)) => Some(a.min(b)),

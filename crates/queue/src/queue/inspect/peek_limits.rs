@@ -76,7 +76,7 @@ impl<'a> RehearsedLimits<'a> {
     }
 
     fn limited(&self, seq: Seq) -> Option<&'a Limited> {
-        self.queue.store.get(seq).and_then(Message::limited)
+        self.queue.state.store.get(seq).and_then(Message::limited)
     }
 
     /// Whether the limits let a message begin. If they do not, its group waits for one of them.
@@ -121,7 +121,12 @@ impl<'a> RehearsedLimits<'a> {
         let first = limit.line.first().map(|(first, ())| first);
         let first = first.filter(|first| *first < key && limit.open.is_none());
         first.is_some_and(|first| {
-            let home = self.queue.groups.get(first.group).and_then(Group::home);
+            let home = self
+                .queue
+                .state
+                .groups
+                .get(first.group)
+                .and_then(Group::home);
             !limit.has_room(home.map_or(1, |home| home.cost), self.now)
         })
     }
@@ -149,7 +154,7 @@ impl Queue {
             let Some(before) = before.filter(|before| *before < key) else {
                 break;
             };
-            let Some(group) = self.groups.get(before.group) else {
+            let Some(group) = self.state.groups.get(before.group) else {
                 continue;
             };
             let head = self.group_head(group, now);

@@ -102,8 +102,8 @@ const MAX_SKIPPED: usize = 10_000;
 impl Queue {
     /// The view of a stored message. O(1).
     pub fn view(&self, seq: Seq, now: Millis) -> Option<View<'_>> {
-        let message = self.store.get(seq)?;
-        Some(self.view_of(seq, message, self.store.content(message), now))
+        let message = self.state.store.get(seq)?;
+        Some(self.view_of(seq, message, self.state.store.content(message), now))
     }
 
     /// The view of a message that the last operation delivered, even if the queue
@@ -130,19 +130,23 @@ impl Queue {
         now: Millis,
     ) -> View<'a> {
         let own = message.choices().and_then(|choices| choices.retries);
-        let retries = own.unwrap_or(self.settings.retries);
+        let retries = own.unwrap_or(self.state.settings.retries);
         let retries_left = match retries {
             -1 => -1,
             retries => (retries - i64::from(message.failures())).max(0),
         };
         View {
-            id: self.ids.of(seq, message, content),
+            id: self.state.ids.of(seq, message, content),
             state: self.state_of(message, now),
             message,
             payload: content.payload,
-            group: self.groups.name(message.group),
-            score: self.groups.name(message.group).map(|_| message.score()),
-            consumer: self.consumers.name(message.history.consumer()),
+            group: self.state.groups.name(message.group),
+            score: self
+                .state
+                .groups
+                .name(message.group)
+                .map(|_| message.score()),
+            consumer: self.state.consumers.name(message.history.consumer()),
             batch: self.batch_of(seq),
             after: self.after_of(message),
             parent: self.parent_of(seq),
@@ -151,41 +155,45 @@ impl Queue {
                 .choices()
                 .and_then(Choices::max_wait)
                 .and_then(|_| self.first_sent_at(seq)),
-            lease_until: self.leases.find(message.receipt()).map(|lease| lease.until),
+            lease_until: self
+                .state
+                .leases
+                .find(message.receipt())
+                .map(|lease| lease.until),
             expired_at: self.expired_at(message, now),
         }
     }
 
     /// Payload bytes of all pending and running messages.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.indexes.bytes
     }
 
     /// Number of groups that have pending or running messages, settings, a pause or
     /// a hold.
     pub fn groups_listed(&self) -> usize {
-        self.groups.listed()
+        self.state.groups.listed()
     }
 
     /// Consumers with a name.
     pub fn consumers(&self) -> Vec<&Consumer> {
-        self.consumers.known()
+        self.state.consumers.known()
     }
 
     /// Totals since the queue was created.
     pub fn totals(&self) -> &Totals {
-        &self.totals
+        &self.state.totals
     }
 
     /// Histogram of how late deliveries were.
     pub fn lateness(&self) -> &Lateness {
-        &self.lateness
+        &self.state.lateness
     }
 
     /// The earliest due time (Unix ms) of all delayed and retry messages that lies
     /// after `now`.
     pub fn next_due_at(&self, now: Millis) -> Option<Millis> {
-        self.waiting.next_due(now)
+        self.indexes.waiting.next_due(now)
     }
 
     /// How long, in ms, the ready message that has waited longest has been due.
@@ -195,6 +203,7 @@ impl Queue {
     /// can give is considered, so the age may be too low.
     pub fn oldest_ready_age(&self, now: Millis) -> Option<Millis> {
         let plain = self
+            .indexes
             .waiting
             .plain
             .indexes(StoredState::Due)
@@ -215,9 +224,9 @@ impl Queue {
     /// If there are more than 1,024 different times, the age may be too low by a small
     /// part of it. O(lanes).
     pub fn oldest_due_age(&self, now: Millis) -> Option<Millis> {
-        let due = self.waiting.earliest_due(now);
+        let due = self.indexes.waiting.earliest_due(now);
         // After a clock was set back, the first due time of a retry may be still to come.
-        let first = self.first_dues.earliest().filter(|at| *at <= now);
+        let first = self.indexes.first_dues.earliest().filter(|at| *at <= now);
         let oldest = match (due, first) {
             (Some(a), Some(b)) => a.min(b),
             (a, b) => a.or(b)?,
@@ -226,23 +235,23 @@ impl Queue {
     }
 
     fn oldest_grouped_ready(&self) -> Option<Millis> {
-        if self.grouped_ready == 0 {
+        if self.indexes.grouped_ready == 0 {
             return None;
         }
         let gives = |seq: Seq| {
-            let message = self.store.get(seq);
-            let group = message.and_then(|message| self.groups.get(message.group));
+            let message = self.state.store.get(seq);
+            let group = message.and_then(|message| self.state.groups.get(message.group));
             group.is_some_and(Group::is_in_line)
         };
-        let lanes = self.waiting.grouped.indexes(StoredState::Due);
+        let lanes = self.indexes.waiting.grouped.indexes(StoredState::Due);
         let found = lanes.filter_map(|due| {
             let mut due = due.iter().take(MAX_SKIPPED);
             due.find(|((_, seq), ())| gives(*seq))
         });
         found.map(|((at, _), ())| at).min().or_else(|| {
-            let heads = self.ready_line.iter().take(MAX_SKIPPED);
+            let heads = self.indexes.ready_line.iter().take(MAX_SKIPPED);
             heads
-                .filter_map(|key| Some(self.store.get(key.seq)?.due))
+                .filter_map(|key| Some(self.state.store.get(key.seq)?.due))
                 .min()
         })
     }

@@ -172,7 +172,7 @@ impl Iterator for Walk<'_> {
             let has_moved = |pages: &Pages| pages.moved.contains(&number);
             let seq = match self.is_running {
                 _ if at != self.of_moved && self.pages.is_some_and(has_moved) => Some(MOVED),
-                true => self.queue.leases.find(number).map(|lease| lease.seq),
+                true => self.queue.state.leases.find(number).map(|lease| lease.seq),
                 false => Some(number),
             };
             if let Some(seq) = seq {
@@ -193,11 +193,11 @@ impl Queue {
     /// for each message.
     pub(in crate::queue) fn walk(&self, state: State, range: Range, now: Millis) -> Walk<'_> {
         let records = |stored| {
-            let indexes = self.records.indexes(stored);
+            let indexes = self.state.records.indexes(stored);
             indexes.map(|index| keys(index, range)).collect()
         };
         let not_yet_due = |stored| {
-            let indexes = self.waiting.indexes(stored);
+            let indexes = self.indexes.waiting.indexes(stored);
             indexes.map(|index| keys(index, range.after(now))).collect()
         };
         let sources = match state {
@@ -208,7 +208,7 @@ impl Queue {
             State::Finished => records(StoredState::Finished),
             State::Dead => records(StoredState::Dead),
             State::Cancelled => records(StoredState::Cancelled),
-            State::Held => vec![keys(&self.held.all, range)],
+            State::Held => vec![keys(&self.indexes.held.all, range)],
         };
         Walk {
             queue: self,
@@ -228,10 +228,10 @@ impl Queue {
             (StoredState::Retry, range.by(now)),
         ] {
             if state == State::Ready {
-                let plain = self.waiting.plain.indexes(stored);
+                let plain = self.indexes.waiting.plain.indexes(stored);
                 sources.extend(plain.map(|index| keys(index, range)));
             }
-            let grouped = self.waiting.grouped.indexes(stored);
+            let grouped = self.indexes.waiting.grouped.indexes(stored);
             sources.extend(grouped.map(|index| keys(index, range)));
         }
         sources
@@ -240,10 +240,10 @@ impl Queue {
     fn ends_of_leases(&self, range: Range) -> Keys<'_> {
         let (low, high) = (range.low.key(), range.high.key());
         if range.is_reverse {
-            let ends = self.leases.by_end_back(high);
+            let ends = self.state.leases.by_end_back(high);
             boxed(ends.take_while(move |end| *end >= low))
         } else {
-            let ends = self.leases.by_end(Included(low));
+            let ends = self.state.leases.by_end(Included(low));
             boxed(ends.take_while(move |end| *end < high))
         }
     }

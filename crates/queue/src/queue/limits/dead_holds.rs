@@ -16,12 +16,12 @@ use crate::{GroupIx, Seq};
 impl Queue {
     /// Whether a dead message holds a group.
     pub(in crate::queue) fn is_held_by_dead(&self, group: &Group) -> bool {
-        self.settings.on_dead == OnDead::Block && !group.holds().is_empty()
+        self.state.settings.on_dead == OnDead::Block && !group.holds().is_empty()
     }
 
     /// Makes a dead message hold its group. The caller refreshes the group.
     pub(in crate::queue) fn hold(&mut self, seq: Seq, ix: GroupIx) {
-        if let Some(group) = self.groups.get_mut(ix) {
+        if let Some(group) = self.state.groups.get_mut(ix) {
             group.ext_mut().holds.add(seq);
         }
     }
@@ -29,7 +29,7 @@ impl Queue {
     /// Ends the hold of one dead message, if it has one. The caller refreshes the
     /// group.
     pub(in crate::queue) fn unhold(&mut self, seq: Seq, ix: GroupIx) {
-        if let Some(ext) = self.groups.get_mut(ix).and_then(Group::ext_if_any) {
+        if let Some(ext) = self.state.groups.get_mut(ix).and_then(Group::ext_if_any) {
             ext.holds.remove(seq);
         }
     }
@@ -37,18 +37,18 @@ impl Queue {
     /// Keeps the hold of a dead message whose record is about to be removed: it is
     /// then remembered by its id.
     pub(in crate::queue) fn keep_hold(&mut self, seq: Seq) {
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return;
         };
         let group = message.group;
         if message.stored != StoredState::Dead || !group.is_some() || seeded(Bug::PrunedHoldStays) {
             return;
         }
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return;
         };
         let id = self.id_of(seq, message).to_box();
-        if let Some(ext) = self.groups.get_mut(group).and_then(Group::ext_if_any) {
+        if let Some(ext) = self.state.groups.get_mut(group).and_then(Group::ext_if_any) {
             if ext.holds.remove(seq) {
                 ext.holds.add_pruned(seq, &id);
             }
@@ -58,7 +58,7 @@ impl Queue {
     /// Ends all holds of a group. Returns whether there were any. The caller
     /// refreshes the group.
     pub(in crate::queue) fn end_holds(&mut self, ix: GroupIx) -> bool {
-        let group = self.groups.get_mut(ix);
+        let group = self.state.groups.get_mut(ix);
         let mut holds = group.map(Group::take_holds).unwrap_or_default();
         let held = !holds.is_empty();
         self.discard_index(holds.take_dead());
@@ -69,7 +69,7 @@ impl Queue {
     pub(in crate::queue) fn holder_id<'a>(&'a self, holder: Holder<'a>) -> Option<Id<'a>> {
         Some(match holder {
             Holder::Pruned(_, id) => Id::Given(id),
-            Holder::Dead(seq) => self.id_of(seq, self.store.get(seq)?),
+            Holder::Dead(seq) => self.id_of(seq, self.state.store.get(seq)?),
         })
     }
 }

@@ -19,7 +19,7 @@ impl Queue {
     /// The group that has the breaker of these messages: hidden groups use the breaker of
     /// the ungrouped messages.
     fn with_breaker(&self, ix: GroupIx) -> GroupIx {
-        match self.groups.get(ix) {
+        match self.state.groups.get(ix) {
             Some(group) if group.is_hidden() => GroupIx::NONE,
             _ => ix,
         }
@@ -30,8 +30,8 @@ impl Queue {
     pub(in crate::queue) fn breaker(&self, ix: GroupIx) -> Option<&Circuit> {
         let ix = self.with_breaker(ix);
         match ix.is_some() {
-            true => self.groups.get(ix)?.breaker(),
-            false => self.plain_breaker.as_deref(),
+            true => self.state.groups.get(ix)?.breaker(),
+            false => self.state.plain_breaker.as_deref(),
         }
     }
 
@@ -39,7 +39,7 @@ impl Queue {
     /// at `now`. O(1).
     #[inline]
     pub(in crate::queue) fn lets(&self, ix: GroupIx, now: Millis) -> Lets {
-        match self.settings.breaker {
+        match self.state.settings.breaker {
             None => Lets::Any,
             Some(_) => self.breaker(ix).map_or(Lets::Any, |c| c.lets(now)),
         }
@@ -57,16 +57,16 @@ impl Queue {
     /// The number of breakers that are open at `now`. O(1), except for those whose time
     /// has ended and that are not half-open yet.
     pub fn breakers_open(&self, now: Millis) -> u64 {
-        let plain = self.plain_breaker.as_deref();
+        let plain = self.state.plain_breaker.as_deref();
         let plain = plain.is_some_and(|circuit| circuit.open_until(now).is_some());
-        self.groups.breakers_open(now) as u64 + u64::from(plain)
+        self.state.groups.breakers_open(now) as u64 + u64::from(plain)
     }
 
     /// The state of the breaker of a group, or of the ungrouped messages, at `now`:
     /// `closed`, `open` or `half-open`. O(1).
     pub fn breaker_state(&self, group: Option<&[u8]>, now: Millis) -> &'static str {
         let ix = match group {
-            Some(name) => self.groups.find(name),
+            Some(name) => self.state.groups.find(name),
             None => Some(GroupIx::NONE),
         };
         let circuit = ix.and_then(|ix| self.breaker(ix));
@@ -76,12 +76,12 @@ impl Queue {
     /// When the next breaker changes with time (Unix ms), and of which group it is;
     /// [`GroupIx::NONE`] for the ungrouped messages.
     pub(in crate::queue) fn next_breaker_change(&self) -> Option<(Millis, GroupIx)> {
-        let rule = self.settings.breaker.as_ref()?;
-        let plain = self.plain_breaker.as_deref().and_then(|circuit| {
+        let rule = self.state.settings.breaker.as_ref()?;
+        let plain = self.state.plain_breaker.as_deref().and_then(|circuit| {
             let at = circuit.next_change(rule)?;
             Some((at, circuit.cause(), GroupIx::NONE))
         });
-        let of_groups = self.groups.next_breaker_change();
+        let of_groups = self.state.groups.next_breaker_change();
         let next = plain.into_iter().chain(of_groups).min();
         next.map(|(at, _, ix)| (at, ix))
     }
@@ -93,23 +93,23 @@ impl Queue {
         now: Millis,
         change: impl FnOnce(&mut Circuit, &Breaker) -> R,
     ) -> Option<R> {
-        let rule = self.settings.breaker?;
+        let rule = self.state.settings.breaker?;
         let ix = self.with_breaker(ix);
         let mut circuit = match ix.is_some() {
-            true => self.groups.take_breaker(ix, &rule),
-            false => self.plain_breaker.take().map(|circuit| *circuit),
+            true => self.state.groups.take_breaker(ix, &rule),
+            false => self.state.plain_breaker.take().map(|circuit| *circuit),
         }
         .unwrap_or_default();
         if circuit.pass_time(&rule, now) {
-            self.effects.happened.add(Happened::BREAKER);
+            self.notes.effects.happened.add(Happened::BREAKER);
         }
         let result = change(&mut circuit, &rule);
         if let Some(at) = circuit.next_change(&rule) {
             self.wake_by(at);
         }
         match ix.is_some() {
-            true => self.groups.set_breaker(ix, circuit, &rule),
-            false => self.plain_breaker = (!circuit.is_idle()).then(|| Box::new(circuit)),
+            true => self.state.groups.set_breaker(ix, circuit, &rule),
+            false => self.state.plain_breaker = (!circuit.is_idle()).then(|| Box::new(circuit)),
         }
         Some(result)
     }
@@ -125,7 +125,7 @@ impl Queue {
     ) {
         let opens = self.change_breaker(ix, now, |c, rule| c.fail(rule, seq, was_probe, now));
         if opens == Some(true) {
-            self.effects.happened.add(Happened::BREAKER);
+            self.notes.effects.happened.add(Happened::BREAKER);
         }
     }
 
@@ -134,23 +134,27 @@ impl Queue {
     pub(in crate::queue) fn close_breaker(&mut self, ix: GroupIx) -> bool {
         let ix = self.with_breaker(ix);
         let is_closed = self.breaker(ix).is_none_or(Circuit::is_closed);
-        let Some(rule) = self.settings.breaker.filter(|_| !is_closed) else {
+        let Some(rule) = self.state.settings.breaker.filter(|_| !is_closed) else {
             return false;
         };
         if ix.is_some() {
-            self.groups.take_breaker(ix, &rule);
-            let position = self.groups.get(ix).and_then(|group| group.position(ix));
+            self.state.groups.take_breaker(ix, &rule);
+            let position = self
+                .state
+                .groups
+                .get(ix)
+                .and_then(|group| group.position(ix));
             if let Some(key) = position {
-                self.ready_line.close_breaker(key);
+                self.indexes.ready_line.close_breaker(key);
                 let key = self.fair_key(key);
-                if let Some(fair) = self.fair.as_deref_mut() {
+                if let Some(fair) = self.state.fair.as_deref_mut() {
                     fair.close_breaker(key);
                 }
             }
         } else {
-            self.plain_breaker = None;
+            self.state.plain_breaker = None;
         }
-        self.effects.happened.add(Happened::BREAKER);
+        self.notes.effects.happened.add(Happened::BREAKER);
         true
     }
 
@@ -169,17 +173,18 @@ impl Queue {
         // No event changes a breaker while its probe is out.
         let circuit = match ix.is_some() {
             true => self
+                .state
                 .groups
                 .get_mut(ix)
                 .and_then(|group| group.ext_if_any()?.breaker.as_deref_mut()),
-            false => self.plain_breaker.as_deref_mut(),
+            false => self.state.plain_breaker.as_deref_mut(),
         };
         circuit.is_some_and(|circuit| circuit.withdraw(seq))
     }
 
     /// Notes that no ungrouped message runs any longer.
     pub(in crate::queue) fn withdraw_plain(&mut self) {
-        if let Some(circuit) = self.plain_breaker.as_deref_mut() {
+        if let Some(circuit) = self.state.plain_breaker.as_deref_mut() {
             circuit.withdraw_any();
         }
     }
@@ -188,28 +193,29 @@ impl Queue {
     pub(in crate::queue) fn pass_time_of_breaker(&mut self, ix: GroupIx, at: Millis) {
         self.change_breaker(ix, at, |_, _| ());
         // The new position of the group is already in `expected`.
-        self.refresh(ix, self.last, Join::by_time(at));
+        self.refresh(ix, self.state.last, Join::by_time(at));
     }
 
     /// Adapts the breakers to another BREAKER of the queue. O(log n) for each group
     /// whose breaker is not closed or remembers failures.
     pub(in crate::queue) fn alter_breakers(&mut self, before: Option<Breaker>, now: Millis) {
-        let Some(before) = before.filter(|before| Some(*before) != self.settings.breaker) else {
+        let Some(before) = before.filter(|before| Some(*before) != self.state.settings.breaker)
+        else {
             return;
         };
-        if let Some(rule) = self.settings.breaker {
-            return self.groups.alter_breakers(&rule);
+        if let Some(rule) = self.state.settings.breaker {
+            return self.state.groups.alter_breakers(&rule);
         }
-        self.settings.breaker = Some(before);
-        let mut groups = self.groups.with_breaker();
+        self.state.settings.breaker = Some(before);
+        let mut groups = self.state.groups.with_breaker();
         self.put_in_order(&mut groups);
         for ix in groups.iter().copied().chain([GroupIx::NONE]) {
             self.close_breaker(ix);
         }
-        self.settings.breaker = None;
-        self.plain_breaker = None;
+        self.state.settings.breaker = None;
+        self.state.plain_breaker = None;
         for ix in groups {
-            self.groups.take_breaker(ix, &before);
+            self.state.groups.take_breaker(ix, &before);
             self.refresh(ix, now, self.join(now));
         }
     }
@@ -217,6 +223,6 @@ impl Queue {
     /// All times at which the breakers of groups change, for tests.
     #[cfg(any(test, feature = "validate"))]
     pub(in crate::queue) fn breaker_change_times(&self) -> Vec<(Millis, Seq)> {
-        self.groups.breaker_change_times()
+        self.state.groups.breaker_change_times()
     }
 }

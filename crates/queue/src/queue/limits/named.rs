@@ -18,14 +18,14 @@ use crate::{GroupIx, LimitIx, Millis, Seq, NEVER};
 impl Queue {
     /// Limits with names, if the queue has had any.
     pub fn limits(&self) -> Option<&NamedLimits> {
-        self.limits.as_deref()
+        self.state.limits.as_deref()
     }
 
     /// Whether the limits of a message, which is the next one of its group, let it be
     /// delivered at `now`.
     #[inline]
     pub(in crate::queue) fn limits_let(&self, seq: Seq, ix: GroupIx, now: Millis) -> bool {
-        self.limits.is_none() || self.blocking_limit(seq, ix, now).is_none()
+        self.state.limits.is_none() || self.blocking_limit(seq, ix, now).is_none()
     }
 
     /// The first limit that blocks the delivery of a message at `now`. The message is the next
@@ -36,10 +36,14 @@ impl Queue {
         ix: GroupIx,
         now: Millis,
     ) -> Option<&[u8]> {
-        let limits = self.limits.as_deref()?;
-        let message = self.store.get(seq)?;
+        let limits = self.state.limits.as_deref()?;
+        let message = self.state.store.get(seq)?;
         let limited = message.limited()?;
-        let stands = self.groups.get(ix).and_then(|group| group.position(ix));
+        let stands = self
+            .state
+            .groups
+            .get(ix)
+            .and_then(|group| group.position(ix));
         let key = stands.unwrap_or(Position {
             priority: message.priority,
             join: self.join(now),
@@ -53,9 +57,9 @@ impl Queue {
     /// which they wait for limits. Their numbers are not the same: a queue that was loaded
     /// gives others.
     pub(in crate::queue) fn put_in_order(&self, groups: &mut [GroupIx]) {
-        if self.limits.is_some() {
+        if self.state.limits.is_some() {
             let name = |ix: &GroupIx| {
-                let group = self.groups.get(*ix);
+                let group = self.state.groups.get(*ix);
                 group.map(|group| (group.is_hidden(), &group.name))
             };
             groups.sort_by(|one, other| name(one).cmp(&name(other)));
@@ -65,11 +69,11 @@ impl Queue {
     /// Whether a group waits for a limit, or would wait for one with this next message.
     #[inline]
     pub(in crate::queue) fn waits_for_limits(&self, ix: GroupIx, head: Option<OrderKey>) -> bool {
-        if self.limits.is_none() {
+        if self.state.limits.is_none() {
             return false;
         }
-        let stands = self.groups.get(ix).and_then(Group::home);
-        let next = head.and_then(|head| self.store.get(head.seq()));
+        let stands = self.state.groups.get(ix).and_then(Group::home);
+        let next = head.and_then(|head| self.state.store.get(head.seq()));
         stands.is_some() || next.is_some_and(|message| message.limited().is_some())
     }
 
@@ -77,10 +81,10 @@ impl Queue {
     #[inline]
     pub(in crate::queue) fn kind_of(&self, ix: GroupIx, now: Millis) -> Kind {
         // Only messages with limits have hidden groups.
-        if self.limits.is_none() && self.settings.breaker.is_none() {
+        if self.state.limits.is_none() && self.state.settings.breaker.is_none() {
             return Kind::Steady;
         }
-        match self.groups.get(ix) {
+        match self.state.groups.get(ix) {
             Some(group) if group.is_hidden() => Kind::Hidden,
             _ if self.lets(ix, now) == Lets::Probe => Kind::HalfOpen,
             _ => Kind::Steady,
@@ -96,7 +100,7 @@ impl Queue {
         to: Option<(Position, OrderKey)>,
         now: Millis,
     ) {
-        if self.limits.is_some() {
+        if self.state.limits.is_some() {
             return self.move_among_lines(from, to, now);
         }
         if let Some(key) = from {
@@ -130,14 +134,14 @@ impl Queue {
     /// Removes a group from its line. Returns the limit in whose line it was, for
     /// [`Queue::open_limit`].
     pub(in crate::queue) fn leave_line(&mut self, key: Position) -> Option<LimitIx> {
-        let group = self.groups.get_mut(key.group);
+        let group = self.state.groups.get_mut(key.group);
         let home = group.as_ref().and_then(|group| group.home());
         let (Some(group), Some(home)) = (group, home) else {
             self.line_remove(&key);
             return None;
         };
         group.set_home(None);
-        let limit = self.limits.as_mut()?.get_mut(home.limit)?;
+        let limit = self.state.limits.as_mut()?.get_mut(home.limit)?;
         let known = limit.line.remove(&key).is_some() || limit.too_large.remove(&key).is_some();
         debug_assert!(known, "a limit does not have the position of a group");
         if limit.open == Some(key) {
@@ -149,17 +153,17 @@ impl Queue {
 
     /// Adds a group to the ready line, or to the groups that wait for a limit.
     fn enter_line(&mut self, key: Position, head: Seq, now: Millis) {
-        let last = self.last;
-        let limited = self.store.get(head).and_then(Message::limited);
+        let last = self.state.last;
+        let limited = self.state.store.get(head).and_then(Message::limited);
         let home = limited.and_then(|limited| {
-            let limits = self.limits.as_deref_mut()?;
+            let limits = self.state.limits.as_deref_mut()?;
             let limit = limits.home_of(limited, key, last)?;
             Some(Home {
                 limit,
                 cost: limited.cost,
             })
         });
-        if let Some(group) = self.groups.get_mut(key.group) {
+        if let Some(group) = self.state.groups.get_mut(key.group) {
             group.set_home(home);
         }
         let Some(home) = home else {
@@ -167,7 +171,12 @@ impl Queue {
             self.line_insert(key, kind);
             return;
         };
-        if let Some(limit) = self.limits.as_mut().and_then(|l| l.get_mut(home.limit)) {
+        if let Some(limit) = self
+            .state
+            .limits
+            .as_mut()
+            .and_then(|l| l.get_mut(home.limit))
+        {
             limit.line.insert(key, ());
         }
         self.open_limit(home.limit);
@@ -177,11 +186,11 @@ impl Queue {
     /// for its next message now, and moves back the one that was there. Call it after every
     /// change to the limit and to its line.
     pub(in crate::queue) fn open_limit(&mut self, ix: LimitIx) {
-        let now = self.last;
+        let now = self.state.last;
         let Some(first) = self.first_for_limit(ix) else {
             return;
         };
-        let Some(limits) = self.limits.as_deref_mut() else {
+        let Some(limits) = self.state.limits.as_deref_mut() else {
             return;
         };
         let Some(limit) = limits.get_mut(ix) else {
@@ -191,7 +200,7 @@ impl Queue {
         let opens = opens.map(|(key, _)| key);
         let before = std::mem::replace(&mut limit.open, opens);
         self.set_limit_time(ix, first);
-        if let Some(limits) = self.limits.as_deref_mut() {
+        if let Some(limits) = self.state.limits.as_deref_mut() {
             limits.drop_idle(ix, now);
         }
         if before == opens {
@@ -203,7 +212,7 @@ impl Queue {
         if let Some(key) = opens {
             let kind = self.kind_of(key.group, now);
             self.line_insert(key, kind);
-            self.effects.happened.add(Happened::READY);
+            self.notes.effects.happened.add(Happened::READY);
         }
     }
 
@@ -211,9 +220,9 @@ impl Queue {
     /// whose next message costs more than the limit ever allows are put aside. `None` if
     /// there is no such limit.
     fn first_for_limit(&mut self, ix: LimitIx) -> Option<Option<(Position, u64)>> {
-        let limit = self.limits.as_deref_mut()?.get_mut(ix)?;
+        let limit = self.state.limits.as_deref_mut()?.get_mut(ix)?;
         while let Some((key, ())) = limit.line.first() {
-            let home = self.groups.get(key.group).and_then(Group::home);
+            let home = self.state.groups.get(key.group).and_then(Group::home);
             let cost = home.map_or(1, |home| home.cost);
             if limit.ever_has_room(cost) {
                 return Some(Some((key, cost)));
@@ -227,7 +236,7 @@ impl Queue {
     /// Sets the time of the next check of a limit: when it has room for the first group that
     /// waits, or when it is no longer needed.
     fn set_limit_time(&mut self, ix: LimitIx, first: Option<(Position, u64)>) {
-        let Some(limits) = self.limits.as_deref_mut() else {
+        let Some(limits) = self.state.limits.as_deref_mut() else {
             return;
         };
         let time = limits.get(ix).and_then(|limit| match first {
@@ -248,12 +257,17 @@ impl Queue {
     pub(in crate::queue) fn restore_limit(&mut self, ix: LimitIx, is_open: bool) {
         let first = self.first_for_limit(ix).flatten();
         let opens = first.filter(|_| is_open).map(|(key, _)| key);
-        if let Some(limit) = self.limits.as_mut().and_then(|limits| limits.get_mut(ix)) {
+        if let Some(limit) = self
+            .state
+            .limits
+            .as_mut()
+            .and_then(|limits| limits.get_mut(ix))
+        {
             limit.open = opens;
         }
         if let Some(key) = opens {
-            let kind = self.kind_of(key.group, self.last);
-            self.ready_line.insert(key, kind);
+            let kind = self.kind_of(key.group, self.state.last);
+            self.indexes.ready_line.insert(key, kind);
         }
         self.set_limit_time(ix, first);
     }
@@ -269,7 +283,7 @@ impl Queue {
     pub(in crate::queue) fn pass_time_of_limits(&mut self, at: Millis) {
         while let Some((_, ix)) = self.next_limit_time().filter(|(due, _)| *due <= at) {
             self.open_limit(ix);
-            let Some(limits) = self.limits.as_mut() else {
+            let Some(limits) = self.state.limits.as_mut() else {
                 return;
             };
             if limits.time_of(ix).is_some_and(|again| again <= at) {
@@ -281,13 +295,13 @@ impl Queue {
 
     /// The time of the next check of a limit, and the limit.
     pub(in crate::queue) fn next_limit_time(&self) -> Option<(Millis, LimitIx)> {
-        self.limits.as_ref()?.next_time()
+        self.state.limits.as_ref()?.next_time()
     }
 
     /// Counts the delivery of a message in its limits.
     pub(in crate::queue) fn count_in_limits(&mut self, seq: Seq, now: Millis, is_leased: bool) {
-        let limited = self.store.get(seq).and_then(Message::limited);
-        let (Some(limited), Some(limits)) = (limited, self.limits.as_deref_mut()) else {
+        let limited = self.state.store.get(seq).and_then(Message::limited);
+        let (Some(limited), Some(limits)) = (limited, self.state.limits.as_deref_mut()) else {
             return;
         };
         let touched = limits.count(limited, now, is_leased);
@@ -296,8 +310,8 @@ impl Queue {
 
     /// Notes in the limits of a message that it runs no longer.
     pub(in crate::queue) fn release_limits(&mut self, seq: Seq) {
-        let limited = self.store.get(seq).and_then(Message::limited);
-        let (Some(limited), Some(limits)) = (limited, self.limits.as_deref_mut()) else {
+        let limited = self.state.store.get(seq).and_then(Message::limited);
+        let (Some(limited), Some(limits)) = (limited, self.state.limits.as_deref_mut()) else {
             return;
         };
         let touched = limits.release(limited);
@@ -310,11 +324,11 @@ impl Queue {
     /// Deliveries are told apart by their millisecond: one that a limit has not counted, because
     /// it came before DQ.LIMIT in the same millisecond, is taken for one that it has.
     pub(in crate::queue) fn correct_cost(&mut self, seq: Seq, cost: u64) {
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         let Some((limited, message)) = message.and_then(|m| Some((m.limited()?, m))) else {
             return;
         };
-        let Some(limits) = self.limits.as_deref_mut() else {
+        let Some(limits) = self.state.limits.as_deref_mut() else {
             return;
         };
         let touched = limits.correct(limited, message.started_at(), cost);
@@ -331,7 +345,7 @@ impl Queue {
         rule: &LimitRule,
     ) -> Result<Done, Error> {
         let rule = (!rule.is_open()).then(|| rule.clone());
-        let limits = self.limits.get_or_insert_default();
+        let limits = self.state.limits.get_or_insert_default();
         if rule.is_some() && name.contains(&b'*') {
             limits.check_pattern(name)?;
         }
@@ -344,12 +358,12 @@ impl Queue {
 
     /// Makes sure that the counts of limits are kept from now on.
     pub(in crate::queue) fn use_limits(&mut self) {
-        self.limits.get_or_insert_default();
+        self.state.limits.get_or_insert_default();
     }
 
     /// Notes that no message runs and no group waits any longer, because all messages were removed.
     pub(in crate::queue) fn empty_limits(&mut self) {
-        let limits = self.limits.as_deref_mut();
+        let limits = self.state.limits.as_deref_mut();
         for ix in limits.map_or_else(Vec::new, NamedLimits::without_messages) {
             self.open_limit(ix);
         }

@@ -109,7 +109,7 @@ impl Compared<'_> {
             let expected = model.breaker(who);
             let ix = match who {
                 None => Some(GroupIx::NONE),
-                Some(number) => queue.groups.find(&model.groups[number].name),
+                Some(number) => queue.state.groups.find(&model.groups[number].name),
             };
             let circuit = ix.and_then(|ix| queue.breaker(ix));
             let state = match (expected.until, expected.half_open) {

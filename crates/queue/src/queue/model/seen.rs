@@ -115,7 +115,7 @@ pub fn seen_of_model(model: &Model) -> Vec<Seen> {
 
 /// Every message of a queue, as a client sees it at `now`.
 pub fn all_seen(queue: &Queue, now: Millis) -> Vec<Seen> {
-    let seqs = queue.store.seqs().into_iter();
+    let seqs = queue.state.store.seqs().into_iter();
     let messages = seqs.filter_map(|seq| Some((seq, queue.message(seq)?)));
     let mut seen: Vec<Seen> = messages
         .map(|(seq, message)| seen_of_queue(queue, seq, message, now))

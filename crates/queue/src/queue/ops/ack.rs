@@ -65,26 +65,26 @@ impl Queue {
         result: Option<&[u8]>,
         now: Millis,
     ) -> bool {
-        let Some(lease) = self.leases.take_current(receipt, now) else {
+        let Some(lease) = self.state.leases.take_current(receipt, now) else {
             return false;
         };
         let Some(ended) = self.end_lease(lease) else {
             return false;
         };
         let (seq, group) = (lease.seq, ended.group);
-        self.consumers.ack(ended.consumer);
+        self.state.consumers.ack(ended.consumer);
         if let Some(result) = result {
-            self.store.with(seq, |message| {
+            self.state.store.with(seq, |message| {
                 message.extension_mut().texts_mut().result = Some(result.into());
             });
         }
         if !seeded(Bug::AckKeepsBytes) {
-            self.bytes -= ended.size;
+            self.indexes.bytes -= ended.size;
         }
-        self.totals.acked += 1;
-        self.effects.changed = true;
-        self.effects.visible = true;
-        self.effects.happened.add(Happened::ACKED);
+        self.state.totals.acked += 1;
+        self.notes.effects.changed = true;
+        self.notes.effects.visible = true;
+        self.notes.effects.happened.add(Happened::ACKED);
         self.end(seq, StoredState::Finished, now);
         if ended.was_probe {
             self.close_breaker(group);

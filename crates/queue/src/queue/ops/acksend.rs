@@ -57,13 +57,13 @@ impl Queue {
         if op.receipt.is_some_and(|r| self.current(r, now).is_none()) {
             return Ok(false);
         }
-        let (max_len, max_bytes) = (self.settings.max_len, self.settings.max_bytes);
+        let (max_len, max_bytes) = (self.state.settings.max_len, self.state.settings.max_bytes);
         let uses_batches = op
             .sends
             .iter()
             .any(|send| send.choices.batching().is_some());
         self.check_numbers()?;
-        let closed = self.settings.closed;
+        let closed = self.state.settings.closed;
         if max_len == 0 && max_bytes == 0 && !uses_batches && !closed && self.limits().is_none() {
             return Ok(true);
         }
@@ -71,7 +71,7 @@ impl Queue {
             queue: self,
             now,
             len: self.live(),
-            bytes: self.bytes,
+            bytes: self.indexes.bytes,
             ids: HashMap::default(),
             groups: HashMap::default(),
         };
@@ -129,7 +129,7 @@ impl Queue {
         for signal in &op.signals {
             // Groups that join the ready line because of a signal join it behind the messages sent
             // before the signal.
-            self.ticket += 1;
+            self.state.ticket += 1;
             let is_there = self.signal(&signal.id, &signal.text, now);
             sent.push(Sent::Signaled(is_there));
         }
@@ -145,14 +145,14 @@ impl<'q> Plan<'q> {
         let Some(lease) = self.queue.current(receipt, self.now) else {
             return;
         };
-        let Some(message) = self.queue.store.get(lease.seq) else {
+        let Some(message) = self.queue.state.store.get(lease.seq) else {
             return;
         };
-        self.count(self.queue.groups.name(message.group), -1);
+        self.count(self.queue.state.groups.name(message.group), -1);
         self.len = self.len.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(message.payload_len());
         let id = self.queue.id_of(lease.seq, message).to_box();
-        let after = match (message.rerun(), self.queue.settings.dedup) {
+        let after = match (message.rerun(), self.queue.state.settings.dedup) {
             (Some(rerun), _) => {
                 // The other message is sent at once, in the place of this one.
                 let (size, group) = (rerun.payload.len() as u64, rerun.group.as_deref());
@@ -249,10 +249,10 @@ impl<'q> Plan<'q> {
                         stored = Some(seq);
                         // A redriven message that is not moved yet is not counted in
                         // `bytes`, nor in its group.
-                        let message = self.queue.store.get(seq);
+                        let message = self.queue.state.store.get(seq);
                         let counted = message.filter(|message| message.stored.is_pending());
                         replaced = Some(counted.map_or((0, None), |message| {
-                            let group = self.queue.groups.name(message.group);
+                            let group = self.queue.state.groups.name(message.group);
                             (message.payload_len(), group)
                         }));
                     }

@@ -12,37 +12,37 @@ impl Queue {
     /// TTL, ONRETRY, ONDEAD, GROUPCONCURRENCY and BREAKER, which cost O(log n) for each
     /// message or group concerned.
     pub(in crate::queue) fn alter(&mut self, changes: &Changes, now: Millis) -> Done {
-        let settings = self.settings.with(changes);
+        let settings = self.state.settings.with(changes);
         // Messages that have already expired die as of their own expiry. Messages
         // that expire only because of the shorter TTL die now, since they were
         // alive until now.
         self.expire_until(now, None);
-        let before = std::mem::replace(&mut self.settings, settings);
+        let before = std::mem::replace(&mut self.state.settings, settings);
         self.attach(changes);
-        if before.ttl != self.settings.ttl {
+        if before.ttl != self.state.settings.ttl {
             self.index_expiries();
             self.expire_until(now, Some(now));
         }
-        if before.dedup != self.settings.dedup {
+        if before.dedup != self.state.settings.dedup {
             // Ids that the old DEDUP has freed must stay free under a longer DEDUP.
-            self.records.dedup.forget_all(now, before.dedup);
+            self.state.records.dedup.forget_all(now, before.dedup);
         }
-        if before.rate.is_some() && self.settings.rate.is_none() {
-            self.window.clear();
+        if before.rate.is_some() && self.state.settings.rate.is_none() {
+            self.state.window.clear();
         }
-        if before.on_dead == OnDead::Block && self.settings.on_dead == OnDead::Continue {
-            let held: Vec<GroupIx> = self.groups.held_from(0).collect();
+        if before.on_dead == OnDead::Block && self.state.settings.on_dead == OnDead::Continue {
+            let held: Vec<GroupIx> = self.state.groups.held_from(0).collect();
             for ix in held {
                 self.end_holds(ix);
             }
         }
         self.alter_breakers(before.breaker, now);
         self.alter_fair(before.fair);
-        if before.on_dead != self.settings.on_dead
-            || before.on_retry != self.settings.on_retry
-            || before.group_concurrency != self.settings.group_concurrency
+        if before.on_dead != self.state.settings.on_dead
+            || before.on_retry != self.state.settings.on_retry
+            || before.group_concurrency != self.state.settings.group_concurrency
         {
-            let mut groups = self.groups.all();
+            let mut groups = self.state.groups.all();
             self.put_in_order(&mut groups);
             for ix in groups {
                 self.refresh(ix, now, self.join(now));
@@ -60,7 +60,7 @@ impl Queue {
     fn expire_until(&mut self, now: Millis, at: Option<Millis>) {
         let mut last = Last::none();
         loop {
-            let Some(((expiry, seq), ())) = self.expiring.first() else {
+            let Some(((expiry, seq), ())) = self.indexes.expiring.first() else {
                 return;
             };
             if expiry > now {
@@ -79,16 +79,16 @@ impl Queue {
     pub(in crate::queue) fn index_expiries(&mut self) {
         let mut expiries: Vec<(Millis, Seq)> = Vec::new();
         for stored in [StoredState::Delayed, StoredState::Due, StoredState::Retry] {
-            for index in self.waiting.indexes(stored) {
+            for index in self.indexes.waiting.indexes(stored) {
                 for ((_, seq), ()) in index.iter() {
-                    if let Some(at) = self.store.get(seq).and_then(|m| self.expiry(m)) {
+                    if let Some(at) = self.state.store.get(seq).and_then(|m| self.expiry(m)) {
                         expiries.push((at, seq));
                     }
                 }
             }
         }
         for seq in self.held() {
-            if let Some(at) = self.store.get(seq).and_then(|m| self.expiry(m)) {
+            if let Some(at) = self.state.store.get(seq).and_then(|m| self.expiry(m)) {
                 expiries.push((at, seq));
             }
         }
@@ -96,6 +96,7 @@ impl Queue {
         if let Some((first, _)) = expiries.first() {
             self.wake_by(*first);
         }
-        self.expiring = crate::TimeIndex::from_sorted(expiries.into_iter().map(|k| (k, ())));
+        self.indexes.expiring =
+            crate::TimeIndex::from_sorted(expiries.into_iter().map(|k| (k, ())));
     }
 }

@@ -23,14 +23,14 @@ impl Queue {
     /// message.
     pub(super) fn cancel_one(&mut self, seq: Seq, now: Millis) -> Option<State> {
         self.bring_up_to_date(seq, now)?;
-        let message = self.store.get(seq)?;
+        let message = self.state.store.get(seq)?;
         let state = self.state_of(message, now);
         let (group, size) = (message.group, message.payload_len());
         match state {
             State::Finished | State::Cancelled => return Some(state),
             State::Running => {
                 self.unlease(seq);
-                self.bytes -= size;
+                self.indexes.bytes -= size;
             }
             State::Dead => {
                 self.leave_record(seq);
@@ -41,13 +41,13 @@ impl Queue {
             State::Delayed | State::Ready | State::Blocked | State::Retry | State::Held => {
                 self.leave_pending(seq);
                 if !seeded(Bug::CancelKeepsBytes) {
-                    self.bytes -= size;
+                    self.indexes.bytes -= size;
                 }
             }
         }
-        self.totals.cancellations += 1;
+        self.state.totals.cancellations += 1;
         self.changed();
-        self.effects.happened.add(Happened::CANCELLED);
+        self.notes.effects.happened.add(Happened::CANCELLED);
         self.end(seq, StoredState::Cancelled, now);
         if !seeded(Bug::CancelKeepsPlace) {
             self.refresh(group, now, self.join(now));

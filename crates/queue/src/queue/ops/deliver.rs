@@ -17,8 +17,8 @@ impl Queue {
         let now = round.now;
         let leased = !round.fetch.no_ack;
         let receipt = if leased { round.next_receipt } else { 0 };
-        let settings = &self.settings;
-        let Some(message) = self.store.get_mut(seq) else {
+        let settings = &self.state.settings;
+        let Some(message) = self.state.store.get_mut(seq) else {
             return false;
         };
         let keys = IndexKeys::of(seq, message, settings.ttl);
@@ -36,46 +36,46 @@ impl Queue {
         let before = history.consumer();
         let attempt = history.start(message.due, now, receipt, round.consumer);
         let grown = message.extension_bytes() - bytes;
-        self.store.count_extension(grown);
+        self.state.store.count_extension(grown);
         let was = keys.stored;
         self.leave(keys);
         if self.has_events() {
             self.note_delivery(seq, was, now);
         }
-        if self.fair.is_some() {
+        if self.state.fair.is_some() {
             self.charge(seq, leased);
         }
-        if self.limits.is_some() {
+        if self.state.limits.is_some() {
             self.count_in_limits(seq, now, leased);
         }
-        self.consumers.unmention(before);
-        self.consumers.deliver(round.consumer, leased);
-        if let Some(rate) = self.settings.rate {
-            self.window.count(rate, now, 1);
+        self.state.consumers.unmention(before);
+        self.state.consumers.deliver(round.consumer, leased);
+        if let Some(rate) = self.state.settings.rate {
+            self.state.window.count(rate, now, 1);
         }
-        self.totals.delivered += 1;
-        self.totals.redelivered += u64::from(attempt > 1);
-        self.lateness.count(late);
-        if leased && self.settings.breaker.is_some() {
+        self.state.totals.delivered += 1;
+        self.state.totals.redelivered += u64::from(attempt > 1);
+        self.state.lateness.count(late);
+        if leased && self.state.settings.breaker.is_some() {
             self.let_out(seq, group, now);
         }
         let gone = if leased {
             let until = now.saturating_add(lease).min(MAX_EXACT);
-            self.leases.insert(Lease {
+            self.state.leases.insert(Lease {
                 receipt,
                 seq,
                 until,
             });
             self.wake_by(until);
-            self.running_bytes += size;
-            self.last_receipt = receipt;
+            self.indexes.running_bytes += size;
+            self.state.last_receipt = receipt;
             round.next_receipt += 1;
-            if self.batches.is_some() {
+            if self.state.batches.is_some() {
                 self.member_started(seq);
             }
-            if let Some(group) = self.groups.get_mut(group) {
+            if let Some(group) = self.state.groups.get_mut(group) {
                 group.running += 1;
-                self.grouped_running += 1;
+                self.indexes.grouped_running += 1;
             }
             None
         } else {
@@ -95,15 +95,15 @@ impl Queue {
     /// if the queue does not keep its record, or has so many records that this one
     /// may be pruned before the operation ends.
     fn finish_at_once(&mut self, seq: Seq, size: u64, round: &Round) -> Option<Box<Gone>> {
-        self.bytes -= size;
-        let most = self.settings.retain_count;
+        self.indexes.bytes -= size;
+        let most = self.state.settings.retain_count;
         let records = self.count(State::Finished) + self.count(State::Cancelled);
         let is_kept =
             self.retain_of(seq) > 0 && (most == 0 || records.saturating_add(round.left) <= most);
-        let message = self.store.get(seq).filter(|_| !is_kept);
+        let message = self.state.store.get(seq).filter(|_| !is_kept);
         let gone = message.map(|message| {
-            let group = self.groups.name(message.group);
-            let content = self.store.content(message);
+            let group = self.state.groups.name(message.group);
+            let content = self.state.store.content(message);
             let gone = Gone::of(message, content, group, self.batch_of(seq));
             gone.with_parent(self.parent_of(seq))
         });

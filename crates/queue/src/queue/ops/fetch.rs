@@ -44,9 +44,9 @@ impl Queue {
         }
         let consumer = match &fetch.consumer {
             Some(name) => {
-                self.effects.changed |= !self.consumers.was_seen(name, now);
+                self.notes.effects.changed |= !self.state.consumers.was_seen(name, now);
                 self.wake_by(now.saturating_add(FORGET_AFTER));
-                self.consumers.see(name, now)
+                self.state.consumers.see(name, now)
             }
             None => ConsumerIx::NONE,
         };
@@ -57,7 +57,7 @@ impl Queue {
                 return Ok(Done::Fetched(given));
             }
         }
-        let next_receipt = receipt.max(self.last_receipt + 1);
+        let next_receipt = receipt.max(self.state.last_receipt + 1);
         let receipts = (MAX_EXACT + 1).saturating_sub(next_receipt);
         let allowed = self.allowance(now, fetch.no_ack).min(receipts);
         let mut round = Round {
@@ -67,13 +67,13 @@ impl Queue {
             left: fetch.count.min(allowed),
             bytes_left: fetch.max_bytes.unwrap_or(u64::MAX),
             next_receipt,
-            given: std::mem::take(&mut self.given),
+            given: std::mem::take(&mut self.notes.given),
             expired: 0,
             passed: 0,
         };
         match &fetch.group {
             Some(name) => {
-                if let Some(ix) = self.groups.find(name) {
+                if let Some(ix) = self.state.groups.find(name) {
                     self.admit(ix, now);
                     let mut last = Last::none();
                     while round.goes_on()
@@ -101,10 +101,10 @@ impl Queue {
             self.admit_plain(now);
         }
         if !round.given.is_empty() {
-            self.effects.changed = true;
-            self.effects.visible = true;
-            self.effects.happened.add(Happened::DELIVERED);
-            if fetch.token.is_some() || self.consumers.has_tokens() {
+            self.notes.effects.changed = true;
+            self.notes.effects.visible = true;
+            self.notes.effects.happened.add(Happened::DELIVERED);
+            if fetch.token.is_some() || self.state.consumers.has_tokens() {
                 self.record_token(consumer, fetch, &round.given);
             }
         }
@@ -117,7 +117,7 @@ impl Queue {
         if let Done::Fetched(mut given) = done {
             if given.capacity() <= MOST_KEPT {
                 given.clear();
-                self.given = given;
+                self.notes.given = given;
             }
         }
     }
@@ -130,11 +130,14 @@ impl Queue {
             let done = round.done();
             let no_ack = round.fetch.no_ack;
             self.admit_first(round.now, no_ack);
-            let head = self.waiting.plain.head(round.now);
+            let head = self.indexes.waiting.plain.head(round.now);
             let head = head.filter(|_| self.lets_out(GroupIx::NONE, no_ack, round.now));
             let plain = head.map(|head| {
                 let join = Join::by_time(head.1);
-                (Position::of_plain(head, self.plain_position, join), head.2)
+                (
+                    Position::of_plain(head, self.state.plain_position, join),
+                    head.2,
+                )
             });
             let group = self.first_in_line(no_ack, round.now);
             let from_group = match (plain, group) {
@@ -171,14 +174,14 @@ impl Queue {
         let before = round.given.len();
         // The position is part of a snapshot, as in `admit_plain`, so a replica must
         // learn of it.
-        self.effects.changed |= self.plain_position != Some(stored);
-        self.plain_position = Some(stored);
+        self.notes.effects.changed |= self.state.plain_position != Some(stored);
+        self.state.plain_position = Some(stored);
         let most = self.most_let_out(GroupIx::NONE, round.fetch.per_group, round.now);
         let mut next = Some(first);
         while (round.given.len() - before) as u64 != most && round.goes_on() {
             let seq = match next.take() {
                 Some(first) => first,
-                None => match self.waiting.plain.head(round.now) {
+                None => match self.indexes.waiting.plain.head(round.now) {
                     Some((_, _, seq)) => seq,
                     None => break,
                 },
@@ -188,9 +191,9 @@ impl Queue {
                 if round.given.len() == before {
                     // Without the expired message the ungrouped messages may have another
                     // position since then.
-                    let at = at.max(self.plain_position.map_or(0, |key| key.join.time));
-                    self.plain_position =
-                        self.place_plain(self.plain_position, at, Join::by_time(at));
+                    let at = at.max(self.state.plain_position.map_or(0, |key| key.join.time));
+                    self.state.plain_position =
+                        self.place_plain(self.state.plain_position, at, Join::by_time(at));
                     return;
                 }
                 continue;
@@ -207,7 +210,7 @@ impl Queue {
             return;
         }
         let join = self.next_join(round.now);
-        self.plain_position = self.place_plain(None, round.now, join);
+        self.state.plain_position = self.place_plain(None, round.now, join);
     }
 
     /// Delivers one batch of up to `most` messages of a group that can give.
@@ -215,10 +218,10 @@ impl Queue {
         let first = round.next_receipt;
         let before = round.given.len();
         let mut most = self.most_let_out(ix, most, round.now);
-        let is_alone = self.settings.on_retry == OnRetry::Alone;
+        let is_alone = self.state.settings.on_retry == OnRetry::Alone;
         // A group at its limit gives only the failed messages before those that are leased.
         let mut behind = None;
-        if let Some(group) = self.groups.get(ix).filter(|_| is_alone) {
+        if let Some(group) = self.state.groups.get(ix).filter(|_| is_alone) {
             most = most.min(MAX_ALONE);
             if group.batch_count() >= self.concurrency(group) {
                 behind = self.first_leased(group);
@@ -226,7 +229,7 @@ impl Queue {
         }
         let mut is_hidden = false;
         while (round.given.len() - before) as u64 != most && round.goes_on() {
-            let Some(group) = self.groups.get(ix) else {
+            let Some(group) = self.state.groups.get(ix) else {
                 break;
             };
             if group.allowance(round.now) == 0 {
@@ -255,7 +258,7 @@ impl Queue {
                 }
                 // The group is going to wait for that limit.
                 round.passed += 1;
-                self.effects.changed = true;
+                self.notes.effects.changed = true;
                 break;
             }
             if !round.takes(|| self.payload_len(seq)) {
@@ -264,7 +267,7 @@ impl Queue {
             if !self.deliver(seq, round) {
                 break;
             }
-            let settings = self.groups.get_mut(ix).and_then(Group::ext_if_any);
+            let settings = self.state.groups.get_mut(ix).and_then(Group::ext_if_any);
             let settings = settings.and_then(|ext| ext.settings.as_mut());
             if let Some(settings) = settings {
                 if let Some(rate) = settings.rate {
@@ -275,15 +278,15 @@ impl Queue {
         let given = (round.given.len() - before) as u64;
         if given > 0 && !round.fetch.no_ack && !is_hidden {
             if !is_alone {
-                self.leases.open_batch(Batch::new(first, given));
+                self.state.leases.open_batch(Batch::new(first, given));
             }
-            if let Some(group) = self.groups.get_mut(ix) {
+            if let Some(group) = self.state.groups.get_mut(ix) {
                 let firsts = if is_alone { given } else { 1 };
                 (first..first + firsts).for_each(|first| group.open_batch(first));
             }
         }
         let join = self.next_join(round.now);
-        let turn_is_over = match self.groups.get_mut(ix) {
+        let turn_is_over = match self.state.groups.get_mut(ix) {
             Some(group) => {
                 let turn = group.ext().turn + given;
                 let over = turn >= group.weight();
@@ -293,7 +296,7 @@ impl Queue {
             None => return,
         };
         if turn_is_over {
-            let group = self.groups.get_mut(ix);
+            let group = self.state.groups.get_mut(ix);
             if let Some(key) = group.and_then(|group| group.leave_line(ix)) {
                 self.move_in_line(Some(key), None, round.now);
             }
@@ -311,11 +314,11 @@ impl Queue {
 
     /// A position behind all others, for an entry that has just delivered.
     fn next_join(&mut self, now: Millis) -> Join {
-        self.ticket += 1;
+        self.state.ticket += 1;
         self.join(now)
     }
 
     fn payload_len(&self, seq: Seq) -> u64 {
-        self.store.get(seq).map_or(0, Message::payload_len)
+        self.state.store.get(seq).map_or(0, Message::payload_len)
     }
 }

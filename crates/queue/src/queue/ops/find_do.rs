@@ -39,7 +39,7 @@ impl Queue {
                 count += 1;
             }
         }
-        self.totals.redriven += count;
+        self.state.totals.redriven += count;
         count
     }
 }

@@ -13,8 +13,8 @@ impl Queue {
         changes: &GroupChanges,
         now: Millis,
     ) -> Done {
-        let ix = self.groups.find_or_add(name);
-        if let Some(group) = self.groups.get_mut(ix) {
+        let ix = self.state.groups.find_or_add(name);
+        if let Some(group) = self.state.groups.get_mut(ix) {
             let ext = group.ext_mut();
             let mut settings = ext.settings.take().unwrap_or_default();
             settings.weight = match changes.weight {

@@ -36,13 +36,13 @@ impl Queue {
     pub(in crate::queue) fn id_use(&self, id: &[u8], send: &Send, now: Millis) -> IdUse {
         let replace = send.replace;
         let Some(seq) = self.find(id) else {
-            let remembered = self.records.dedup.ended_at(id);
+            let remembered = self.state.records.dedup.ended_at(id);
             return match remembered.is_some_and(|ended_at| self.still_taken(ended_at, now)) {
                 true => IdUse::Taken,
                 false => IdUse::Free,
             };
         };
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return IdUse::Free;
         };
         match message.stored {
@@ -66,19 +66,22 @@ impl Queue {
     }
 
     fn still_taken(&self, ended_at: Millis, now: Millis) -> bool {
-        ended_at.saturating_add(self.settings.dedup) > now
+        ended_at.saturating_add(self.state.settings.dedup) > now
     }
 
     /// Whether a message already has the id that would be generated for this
     /// number.
     pub(super) fn is_given(&self, seq: Seq, now: Millis) -> bool {
-        self.ids.find_given(&self.store, seq, now).is_some()
+        self.state
+            .ids
+            .find_given(&self.state.store, seq, now)
+            .is_some()
     }
 
     /// When the first send of this chain of replacements was made (Unix ms). The message
     /// is the newest of the chain.
     pub(in crate::queue) fn first_sent_at(&self, seq: Seq) -> Option<Millis> {
-        let sent_at = self.store.get(seq)?.sent_at;
-        Some(self.store.first_sent(seq).unwrap_or(sent_at))
+        let sent_at = self.state.store.get(seq)?.sent_at;
+        Some(self.state.store.first_sent(seq).unwrap_or(sent_at))
     }
 }

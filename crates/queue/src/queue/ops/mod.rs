@@ -44,8 +44,8 @@ impl Queue {
         if self.has_work(now) && !follows() {
             self.catch_up_with(now);
         }
-        self.last = now;
-        self.ticket += 1;
+        self.state.last = now;
+        self.state.ticket += 1;
         let done = self.do_op(op, moment, now);
         match follows() {
             true => self.settle_later(now),

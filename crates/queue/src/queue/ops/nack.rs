@@ -37,7 +37,7 @@ impl Queue {
             nacked.push(lease.seq);
             // Receipts of one batch are consecutive, so the lowest receipt named
             // decides which later messages come back with it.
-            let own = self.leases.batch_of(receipt);
+            let own = self.state.leases.batch_of(receipt);
             if batch != Some(own) {
                 batch = Some(own);
                 later.extend(self.later_of_batch(lease.seq));
@@ -68,7 +68,10 @@ impl Queue {
             Paused::Queue => self.extend_pause(until),
             Paused::Group => {
                 let groups = self.groups_of(nacked.iter());
-                if groups.iter().any(|ix| self.groups.name(*ix).is_none()) {
+                if groups
+                    .iter()
+                    .any(|ix| self.state.groups.name(*ix).is_none())
+                {
                     return Err(Error::NoGroup);
                 }
                 for ix in groups {
@@ -82,7 +85,9 @@ impl Queue {
     /// Whether a running message dies by a nack of this kind: its retries are spent, or it is rejected.
     pub(in crate::queue) fn dies_by(&self, message: &Message, kind: NackKind) -> bool {
         let own = message.choices();
-        let retries = own.and_then(|c| c.retries).unwrap_or(self.settings.retries);
+        let retries = own
+            .and_then(|c| c.retries)
+            .unwrap_or(self.state.settings.retries);
         match kind {
             NackKind::Silent | NackKind::Snooze(_) | NackKind::Park(_) => false,
             NackKind::Fatal => true,
@@ -93,10 +98,10 @@ impl Queue {
     }
 
     fn nack_one(&mut self, seq: Seq, nack: &Nack, now: Millis) {
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return;
         };
-        self.consumers.nack(message.history.consumer());
+        self.state.consumers.nack(message.history.consumer());
         let failures = message.failures().saturating_add(1);
         let dies = self.dies_by(message, nack.kind);
         let outcome = match nack.kind {
@@ -112,7 +117,7 @@ impl Queue {
             }
         };
         if let Some(error) = nack.error {
-            self.store.with(seq, |message| {
+            self.state.store.with(seq, |message| {
                 message.extension_mut().texts_mut().error = Some(error.into());
             });
         }
@@ -122,10 +127,10 @@ impl Queue {
         if let Some(note) = nack.note {
             self.leave_note(seq, note);
         }
-        self.totals.nacked += 1;
-        self.effects.changed = true;
-        self.effects.visible = true;
-        self.effects.happened.add(Happened::NACKED);
+        self.state.totals.nacked += 1;
+        self.notes.effects.changed = true;
+        self.notes.effects.visible = true;
+        self.notes.effects.happened.add(Happened::NACKED);
         self.note_until(seq, Kind::Nacked, now, outcome.due().unwrap_or(now));
         self.give_back(seq, outcome, now);
     }

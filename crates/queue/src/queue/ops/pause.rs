@@ -15,10 +15,10 @@ impl Queue {
     ) -> Done {
         let until = ms.map_or(NEVER, |ms| now.saturating_add(ms).min(MAX_EXACT));
         match group {
-            None => self.paused_until = Some(until),
+            None => self.state.paused_until = Some(until),
             Some(name) => {
-                let ix = self.groups.find_or_add(name);
-                if let Some(group) = self.groups.get_mut(ix) {
+                let ix = self.state.groups.find_or_add(name);
+                if let Some(group) = self.state.groups.get_mut(ix) {
                     group.ext_mut().paused_until = Some(until);
                 }
                 if !seeded(Bug::PauseKeepsPlace) {
@@ -35,7 +35,7 @@ impl Queue {
 
     /// Pauses deliveries of the queue until `until`, unless they are paused for longer.
     pub(in crate::queue) fn extend_pause(&mut self, until: Millis) {
-        self.paused_until = self.paused_until.max(Some(until));
+        self.state.paused_until = self.state.paused_until.max(Some(until));
         self.wake_by(until);
         self.changed();
     }
@@ -43,7 +43,7 @@ impl Queue {
     /// Pauses deliveries of a group until `until`, unless they are paused for longer.
     /// The caller refreshes the group.
     pub(in crate::queue) fn extend_group_pause(&mut self, ix: GroupIx, until: Millis) {
-        if let Some(group) = self.groups.get_mut(ix) {
+        if let Some(group) = self.state.groups.get_mut(ix) {
             let ext = group.ext_mut();
             ext.paused_until = ext.paused_until.max(Some(until));
         }

@@ -29,7 +29,7 @@ impl Queue {
             Redrive::Oldest(most) => {
                 let (mut count, mut last) = (0, Last::none());
                 while count < *most {
-                    let Some((_, seq)) = self.records.oldest_dead() else {
+                    let Some((_, seq)) = self.state.records.oldest_dead() else {
                         break;
                     };
                     if last.is_again(seq) {
@@ -43,14 +43,14 @@ impl Queue {
             }
         };
         if count > 0 {
-            self.totals.redriven += count;
+            self.state.totals.redriven += count;
             self.changed();
         }
         Done::Count(count)
     }
 
     pub(in crate::queue) fn is_at(&self, seq: Seq, stored: StoredState) -> bool {
-        let message = self.store.get(seq);
+        let message = self.state.store.get(seq);
         message.is_some_and(|message| message.stored == stored)
     }
 
@@ -59,7 +59,7 @@ impl Queue {
     pub(in crate::queue) fn redrive_one(&mut self, seq: Seq, redriven: Join) {
         self.leave_record(seq);
         let due = redriven.time;
-        let changed = self.store.with(seq, |message| {
+        let changed = self.state.store.with(seq, |message| {
             let ext = message.extension_mut();
             ext.attempt = 0;
             ext.failures = 0;
@@ -80,21 +80,21 @@ impl Queue {
             (message.group, message.payload_len())
         });
         if let Some((group, size)) = changed {
-            if self.batches.is_some() && !seeded(Bug::RedriveLeavesBatch) {
+            if self.state.batches.is_some() && !seeded(Bug::RedriveLeavesBatch) {
                 self.member_redriven(seq);
             }
-            if self.siblings.is_some() && !seeded(Bug::RedriveUntoldToParent) {
+            if self.state.siblings.is_some() && !seeded(Bug::RedriveUntoldToParent) {
                 self.child_redriven(seq);
             }
             if !seeded(Bug::RedriveForgetsBytes) {
-                self.bytes += size;
+                self.indexes.bytes += size;
             }
             if !seeded(Bug::RedriveKeepsHold) {
                 self.unhold(seq, group);
             }
             self.note(seq, Kind::Redriven);
-            self.enter_pending(seq, self.last);
-            self.refresh(group, self.last, redriven);
+            self.enter_pending(seq, self.state.last);
+            self.refresh(group, self.state.last, redriven);
         }
     }
 }

@@ -26,10 +26,13 @@ impl Queue {
             self.changed();
             return Done::Flag(true);
         }
-        let place = (self.store.get(seq).map_or(0, |message| message.due), seq);
-        self.pages.note(&WAITING, place, now);
+        let place = (
+            self.state.store.get(seq).map_or(0, |message| message.due),
+            seq,
+        );
+        self.notes.pages.note(&WAITING, place, now);
         self.leave_pending(seq);
-        if let Some(message) = self.store.get_mut(seq) {
+        if let Some(message) = self.state.store.get_mut(seq) {
             message.due = due;
             message.set_due_at_point(is_point);
             if let History::Full(ext) = &mut message.history {

@@ -13,13 +13,13 @@ impl Queue {
         match group {
             None => {
                 let closed = self.close_breaker(GroupIx::NONE);
-                if self.paused_until.take().is_some() || closed {
+                if self.state.paused_until.take().is_some() || closed {
                     self.changed();
                 }
             }
             Some(name) => {
-                if let Some(ix) = self.groups.find(name) {
-                    let group = self.groups.get_mut(ix);
+                if let Some(ix) = self.state.groups.find(name) {
+                    let group = self.state.groups.get_mut(ix);
                     let ext = group.and_then(Group::ext_if_any);
                     let paused = ext.is_some_and(|ext| ext.paused_until.take().is_some());
                     let closed = self.close_breaker(ix);

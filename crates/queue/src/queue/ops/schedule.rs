@@ -44,10 +44,10 @@ impl Queue {
             number: 0,
             extras: extras.boxed(),
         };
-        self.schedules.insert(&new.name, schedule);
+        self.state.schedules.insert(&new.name, schedule);
         self.wake_by(next);
-        self.effects.changed = true;
-        self.effects.visible = true;
+        self.notes.effects.changed = true;
+        self.notes.effects.visible = true;
         Ok(Done::NextFire(next))
     }
 
@@ -60,7 +60,7 @@ impl Queue {
         paused: bool,
         now: Millis,
     ) -> Done {
-        let Some(schedule) = self.schedules.get(name) else {
+        let Some(schedule) = self.state.schedules.get(name) else {
             return Done::Flag(false);
         };
         let (held, next) = match (schedule.extras().paused, schedule.next_at) {
@@ -75,7 +75,7 @@ impl Queue {
             }
             _ => return Done::Flag(true),
         };
-        self.schedules.change(name, |schedule| {
+        self.state.schedules.change(name, |schedule| {
             schedule.next_at = next;
             schedule.change_extras(|extras| extras.paused = held);
         });
@@ -83,20 +83,25 @@ impl Queue {
         if let Some(next) = next {
             self.wake_by(next);
         }
-        self.effects.changed = true;
-        self.effects.visible = true;
+        self.notes.effects.changed = true;
+        self.notes.effects.visible = true;
         Done::Flag(true)
     }
 
     /// Removes a schedule if it has ended.
     pub(in crate::queue) fn end_schedule(&mut self, name: &[u8]) {
-        if self.schedules.get(name).is_some_and(Schedule::has_ended) {
-            self.schedules.remove(name);
+        if self
+            .state
+            .schedules
+            .get(name)
+            .is_some_and(Schedule::has_ended)
+        {
+            self.state.schedules.remove(name);
         }
     }
 
     /// All schedules by name.
     pub fn schedules(&self) -> impl ExactSizeIterator<Item = (&[u8], &Schedule)> + '_ {
-        self.schedules.iter()
+        self.state.schedules.iter()
     }
 }

@@ -40,7 +40,7 @@ impl Queue {
         }
         self.check_room(send, &id_use)?;
         self.check_cost(&send.choices)?;
-        if self.batches.is_some() {
+        if self.state.batches.is_some() {
             Rings::new(self).add(send, id_use.waiting())?;
         }
         Ok(Done::Sent(self.put(send, id_use, None, now)))
@@ -93,7 +93,7 @@ impl Queue {
         let mut counted = None;
         match id_use {
             IdUse::Record(seq) => {
-                if self.siblings.is_some()
+                if self.state.siblings.is_some()
                     && send.replace
                     && !self.is_at(seq, StoredState::Finished)
                 {
@@ -103,7 +103,12 @@ impl Queue {
             }
             IdUse::Waiting(seq) => {
                 replaced = self.first_sent_at(seq);
-                counted = self.store.get(seq).and_then(Message::children).cloned();
+                counted = self
+                    .state
+                    .store
+                    .get(seq)
+                    .and_then(Message::children)
+                    .cloned();
                 self.replace(seq, &send.choices, now);
             }
             IdUse::Ended(seq) => self.replace_ended(seq, &send.choices, now),
@@ -146,7 +151,7 @@ impl Queue {
             let group = send.group.as_deref();
             let seq = self.add(message, content, group, &send.choices, now);
             if let Some(first) = replaced {
-                self.store.set_first_sent(seq, first);
+                self.state.store.set_first_sent(seq, first);
             }
             sent.push(Sent::Added(seq));
         }
@@ -157,15 +162,17 @@ impl Queue {
     #[inline]
     fn renew_salt(&mut self, new_salt: Option<u64>) {
         if let Some(salt) = new_salt {
-            self.ids.renew(&self.store, self.next_seq, salt);
-            self.effects.changed = true;
+            self.state
+                .ids
+                .renew(&self.state.store, self.state.next_seq, salt);
+            self.notes.effects.changed = true;
         }
     }
 
     /// Counts a SEND whose id was taken.
     pub(in crate::queue) fn count_duplicate(&mut self) -> Done {
-        self.totals.duplicates += 1;
-        self.effects.changed = true;
+        self.state.totals.duplicates += 1;
+        self.notes.effects.changed = true;
         Done::Ok
     }
 
@@ -181,15 +188,15 @@ impl Queue {
         if content.id.is_none() {
             // A client may have guessed the id that would be generated next and
             // used it.
-            while self.is_given(self.next_seq, now) {
-                self.next_seq += 1;
+            while self.is_given(self.state.next_seq, now) {
+                self.state.next_seq += 1;
             }
         }
-        let seq = self.next_seq;
-        self.next_seq += 1;
+        let seq = self.state.next_seq;
+        self.state.next_seq += 1;
         let has_choices = !choices.is_default();
         if has_choices {
-            self.has_own_retain |= choices.retain().is_some();
+            self.indexes.has_own_retain |= choices.retain().is_some();
             if let Some(stored) = choices.stored() {
                 message.extension_mut().choices = Some(stored);
             }
@@ -198,33 +205,38 @@ impl Queue {
         let rare = choices.rare.is_some().then_some(choices);
         let start = rare.map_or(Start::Pending, |choices| self.start_of(choices));
         let joins = match group {
-            Some(name) => Some(self.groups.find_or_add(name)),
+            Some(name) => Some(self.state.groups.find_or_add(name)),
             None => rare.and_then(|choices| self.hidden_group_of(choices)),
         };
         if let Some(group) = joins {
             message.group = group;
-            if let Some(group) = self.groups.get_mut(message.group) {
+            if let Some(group) = self.state.groups.get_mut(message.group) {
                 group.members += 1;
                 group.backlog.expect_one();
             }
         }
         let group = message.group;
         let keys = match start {
-            Start::Pending => Some(IndexKeys::begin(seq, &mut message, self.settings.ttl, now)),
+            Start::Pending => Some(IndexKeys::begin(
+                seq,
+                &mut message,
+                self.state.settings.ttl,
+                now,
+            )),
             _ => {
                 message.stored = StoredState::Held;
                 None
             }
         };
 
-        self.bytes += message.payload_len();
-        self.totals.sent += 1;
-        self.effects.changed = true;
-        self.effects.visible = true;
-        self.effects.happened.add(Happened::SENT);
-        self.store.insert(seq, message, content);
+        self.indexes.bytes += message.payload_len();
+        self.state.totals.sent += 1;
+        self.notes.effects.changed = true;
+        self.notes.effects.visible = true;
+        self.notes.effects.happened.add(Happened::SENT);
+        self.state.store.insert(seq, message, content);
         if content.id.is_some() {
-            self.ids.insert(&self.store, seq);
+            self.state.ids.insert(&self.state.store, seq);
         }
         self.note_sent(seq, now);
         if let Some(choices) = rare {
@@ -253,8 +265,8 @@ impl Queue {
 
     /// Number of pending and running messages of a group.
     pub(in crate::queue) fn live_of_group(&self, name: Option<&[u8]>) -> u64 {
-        let ix = name.and_then(|name| self.groups.find(name));
-        let group = ix.and_then(|ix| self.groups.get(ix));
+        let ix = name.and_then(|name| self.state.groups.find(name));
+        let group = ix.and_then(|ix| self.state.groups.get(ix));
         group.map_or(0, |group| {
             group.backlog.all().len() + u64::from(group.running) + group.ext().held
         })
@@ -262,7 +274,7 @@ impl Queue {
 
     /// Checks that there are numbers for further messages.
     pub(in crate::queue) fn check_numbers(&self) -> Result<(), Error> {
-        match self.next_seq > MOST_NUMBERED {
+        match self.state.next_seq > MOST_NUMBERED {
             true => Err(Error::FullLength {
                 limit: MOST_NUMBERED,
             }),
@@ -275,16 +287,16 @@ impl Queue {
     /// queue.
     fn check_room(&self, send: &Send, id_use: &IdUse) -> Result<(), Error> {
         self.check_numbers()?;
-        let (limit, max_bytes) = (self.settings.max_len, self.settings.max_bytes);
-        if limit == 0 && max_bytes == 0 && !self.settings.closed {
+        let (limit, max_bytes) = (self.state.settings.max_len, self.state.settings.max_bytes);
+        if limit == 0 && max_bytes == 0 && !self.state.settings.closed {
             return Ok(());
         }
         let replaced = match id_use {
-            IdUse::Waiting(seq) => self.store.get(*seq),
-            IdUse::Running(seq) => return self.check_rerun(*seq, send, [self.bytes; 2]),
+            IdUse::Waiting(seq) => self.state.store.get(*seq),
+            IdUse::Running(seq) => return self.check_rerun(*seq, send, [self.indexes.bytes; 2]),
             _ => None,
         };
-        if replaced.is_none() && self.settings.closed {
+        if replaced.is_none() && self.state.settings.closed {
             return Err(Error::Closed);
         }
         let len = self.live().saturating_add(send.payloads.len() as u64);
@@ -317,9 +329,9 @@ impl Queue {
         replaced: Option<&Message>,
         after: u64,
     ) -> Result<(), Error> {
-        let limit = self.settings.max_bytes;
+        let limit = self.state.settings.max_bytes;
         let before = replaced.map_or(0, Message::payload_len);
-        let others = self.bytes - before;
+        let others = self.indexes.bytes - before;
         let is_full = limit > 0 && others.saturating_add(after) > limit;
         match is_full && after > before {
             true => Err(Error::FullBytes { limit }),
@@ -330,14 +342,14 @@ impl Queue {
     /// Removes a pending message that is replaced. Clients that wait for the end of
     /// its id keep waiting.
     fn replace(&mut self, seq: Seq, by: &Choices, now: Millis) {
-        if self.siblings.is_some() {
+        if self.state.siblings.is_some() {
             self.replace_child(seq, by);
         }
         self.note(seq, Kind::Replaced);
         self.leave_pending(seq);
-        let group = match self.store.get(seq) {
+        let group = match self.state.store.get(seq) {
             Some(message) => {
-                self.bytes -= message.payload_len();
+                self.indexes.bytes -= message.payload_len();
                 message.group
             }
             None => GroupIx::NONE,
@@ -352,10 +364,10 @@ impl Queue {
         if self.bring_up_to_date(seq, now).is_none() {
             return;
         }
-        if self.siblings.is_some() {
+        if self.state.siblings.is_some() {
             self.replace_child(seq, by);
         }
-        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        let group = self.state.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
         self.note(seq, Kind::Replaced);
         self.leave_record(seq);
         self.unhold(seq, group);

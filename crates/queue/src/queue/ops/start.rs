@@ -39,7 +39,7 @@ impl Queue {
     /// The hidden group of a message that has limits but no group; `None` if it has no limits.
     pub(super) fn hidden_group_of(&mut self, choices: &Choices) -> Option<GroupIx> {
         let limited = choices.limited()?;
-        Some(self.groups.find_or_add_hidden(&limited.key()))
+        Some(self.state.groups.find_or_add_hidden(&limited.key()))
     }
 
     /// Counts a new message at its limits, its batches and its parent.
@@ -63,7 +63,7 @@ impl Queue {
     /// Enters a new message that is held in the indexes. It dies at once if its EXPIREAT has
     /// passed, or if its batch demands it.
     pub(super) fn enter_start(&mut self, seq: Seq, choices: &Choices, start: Start, now: Millis) {
-        let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        let group = self.state.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
         match start {
             Start::Children => {
                 self.hold_by_children(seq);

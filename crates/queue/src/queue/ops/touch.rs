@@ -33,8 +33,8 @@ impl Queue {
             if let Some(note) = note {
                 self.leave_note(lease.seq, note);
             }
-            self.effects.changed = true;
-            self.effects.visible = true;
+            self.notes.effects.changed = true;
+            self.notes.effects.visible = true;
             touched += 1;
         }
         Done::Count(touched)
@@ -43,14 +43,16 @@ impl Queue {
     /// Moves the end of a lease (Unix ms). O(log n).
     pub(in crate::queue) fn move_lease_end(&mut self, lease: Lease, until: Millis) {
         let place = (lease.until, lease.receipt);
-        self.pages.note(&[State::Running], place, self.last);
-        self.leases.move_end(lease, until);
+        self.notes
+            .pages
+            .note(&[State::Running], place, self.state.last);
+        self.state.leases.move_end(lease, until);
     }
 
     /// Sets the note of a message; an empty one removes it.
     pub(in crate::queue) fn leave_note(&mut self, seq: Seq, note: &[u8]) {
-        self.store.with(seq, |message| message.set_note(note));
-        self.effects.happened.add(Happened::NOTED);
+        self.state.store.with(seq, |message| message.set_note(note));
+        self.notes.effects.happened.add(Happened::NOTED);
         self.note(seq, Kind::Noted);
     }
 }

@@ -6,9 +6,9 @@ use crate::queue::Queue;
 impl Queue {
     /// Removes a schedule. Returns whether there was one.
     pub(in crate::queue) fn unschedule(&mut self, name: &[u8]) -> Done {
-        let removed = self.schedules.remove(name);
-        self.effects.changed |= removed;
-        self.effects.visible |= removed;
+        let removed = self.state.schedules.remove(name);
+        self.notes.effects.changed |= removed;
+        self.notes.effects.visible |= removed;
         Done::Flag(removed)
     }
 }

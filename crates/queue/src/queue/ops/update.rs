@@ -23,10 +23,10 @@ impl Queue {
         let Some((seq, _)) = self.find_pending(id, now) else {
             return Ok(Done::Flag(false));
         };
-        let before = self.store.get(seq).map_or(0, Message::payload_len);
-        self.store.set_payload(seq, payload);
+        let before = self.state.store.get(seq).map_or(0, Message::payload_len);
+        self.state.store.set_payload(seq, payload);
         if !seeded(Bug::UpdateForgetsBytes) {
-            self.bytes = self.bytes - before + after;
+            self.indexes.bytes = self.indexes.bytes - before + after;
         }
         self.changed();
         Ok(Done::Flag(true))
@@ -36,7 +36,7 @@ impl Queue {
     /// payload of `after` bytes. Changes nothing.
     fn check_update(&self, id: &[u8], after: u64) -> Result<(), Error> {
         let found = self.find(id);
-        let found = found.and_then(|seq| self.store.get(seq));
+        let found = found.and_then(|seq| self.state.store.get(seq));
         match found {
             Some(message) if message.stored.is_pending() => self.check_bytes(Some(message), after),
             _ => Ok(()),

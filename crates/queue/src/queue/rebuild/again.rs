@@ -49,7 +49,7 @@ pub(super) fn rebuild(
         named: BTreeMap::new(),
         siblings: BTreeMap::new(),
     };
-    for (ix, _) in queue.groups.starting_at(0) {
+    for (ix, _) in queue.state.groups.starting_at(0) {
         rebuild.group(ix, left_out.contains(&ix))?;
     }
     rebuild.what_exists_once()?;
@@ -190,10 +190,10 @@ impl<'a> Rebuild<'a> {
     }
 
     fn messages(&mut self, queue: &'a Queue) -> Result<(), Invalid> {
-        for (seq, message) in queue.store.iter() {
-            let content = queue.store.content(message);
+        for (seq, message) in queue.state.store.iter() {
+            let content = queue.state.store.content(message);
             let mut term = queue.term_of(message);
-            let mut first_sent = queue.store.first_sent(seq);
+            let mut first_sent = queue.state.store.first_sent(seq);
             let batch = queue.batches();
             let batch = batch.and_then(|batches| batches.members.batch_of(seq));
             let set = queue.siblings().and_then(|all| all.number_of(seq));

@@ -73,10 +73,10 @@ impl Builder {
         };
         exact(&counts)?;
         ensure(
-            (1..self.queue.next_seq).contains(&number),
+            (1..self.queue.state.next_seq).contains(&number),
             "a batch was opened by a message that was never sent",
         )?;
-        let batches = self.queue.batches.get_or_insert_default();
+        let batches = self.queue.state.batches.get_or_insert_default();
         ensure(
             batches.find(batch).is_none() && batches.get(number).is_none(),
             "two batches have the same name or number",
@@ -104,7 +104,7 @@ impl Builder {
     pub(super) fn enter_named_batch(&mut self, seq: Seq, message: &Message, batch: u64) -> Checked {
         let number = usize::try_from(batch).ok();
         let number = number.and_then(|number| self.named_batches.get(number).copied());
-        let batches = self.queue.batches.as_mut();
+        let batches = self.queue.state.batches.as_mut();
         let found = batches.zip(number).and_then(|(batches, number)| {
             batches.members.insert(seq, number);
             batches.get_mut(number)
@@ -143,20 +143,21 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
             if let Some(of_kind) = released.held.get_mut(on_fail) {
                 of_kind.insert(seq, ());
             }
-            queue.batches.get_or_insert_default();
+            queue.state.batches.get_or_insert_default();
             queue.enter_held_by(seq, part.batch);
             queue.note_dying(seq);
         }
-        if let Some(batches) = &mut queue.batches {
+        if let Some(batches) = &mut queue.state.batches {
             batches.released.push_back(released);
         }
     }
     for (seq, ()) in left.iter() {
-        if queue.store.get(seq).is_some_and(Message::is_parked) {
+        if queue.state.store.get(seq).is_some_and(Message::is_parked) {
             queue.enter_park(seq);
             continue;
         }
         if queue
+            .state
             .store
             .get(seq)
             .is_some_and(Message::is_held_by_children)
@@ -165,9 +166,9 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
             continue;
         }
         let on_fail = on_fail_of(queue, seq)?;
-        let message = queue.store.get(seq);
+        let message = queue.state.store.get(seq);
         let after = message.and_then(Message::after);
-        let batches = queue.batches.as_ref();
+        let batches = queue.state.batches.as_ref();
         let holder = batches
             .zip(after)
             .and_then(|(batches, after)| batches.find(&after.batch));
@@ -180,7 +181,7 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
         queue.hold_by(seq, holder);
         queue.note_dying(seq);
     }
-    let Some(batches) = &mut queue.batches else {
+    let Some(batches) = &mut queue.state.batches else {
         return Ok(());
     };
     let numbers: Vec<Seq> = batches.iter().map(|(number, _)| number).collect();
@@ -203,7 +204,7 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
 }
 
 fn on_fail_of(queue: &Queue, seq: Seq) -> Result<OnFail, Invalid> {
-    let after = queue.store.get(seq).and_then(Message::after);
+    let after = queue.state.store.get(seq).and_then(Message::after);
     let after = after.ok_or(Invalid("a held message must have AFTER"))?;
     Ok(after.on_fail)
 }

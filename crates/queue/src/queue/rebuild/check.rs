@@ -63,11 +63,11 @@ pub fn group(part: &GroupPart, next_seq: Seq, last: Millis) -> Checked {
 /// Checks the breaker of a group or of the ungrouped messages.
 pub fn breaker(circuit: &Circuit, queue: &Queue) -> Checked {
     ensure(
-        queue.settings.breaker.is_some(),
+        queue.state.settings.breaker.is_some(),
         "there is a breaker, but the queue has no BREAKER",
     )?;
     ensure(
-        circuit.cause() < queue.next_seq,
+        circuit.cause() < queue.state.next_seq,
         "a breaker was opened by a message that was never sent",
     )?;
     match circuit.phase() {
@@ -79,7 +79,7 @@ pub fn breaker(circuit: &Circuit, queue: &Queue) -> Checked {
             let in_order = failures.iter().zip(failures.iter().skip(1));
             ensure(
                 in_order.into_iter().all(|(a, b)| a <= b)
-                    && failures.back().is_none_or(|at| *at <= queue.last),
+                    && failures.back().is_none_or(|at| *at <= queue.state.last),
                 "the failures of a breaker must be in order, and none in the future",
             )
         }
@@ -95,11 +95,11 @@ pub fn probe(queue: &Queue, circuit: Option<&Circuit>, group: GroupIx) -> Checke
     };
     let is_of_group = |m: &Message| match group.is_some() {
         true => m.group == group,
-        false => queue.groups.name(m.group).is_none(),
+        false => queue.state.groups.name(m.group).is_none(),
     };
     let runs = |m: &Message| m.stored == StoredState::Running && is_of_group(m);
     ensure(
-        queue.store.get(seq).is_some_and(runs),
+        queue.state.store.get(seq).is_some_and(runs),
         "the probe of a breaker must be a running message of its group",
     )
 }

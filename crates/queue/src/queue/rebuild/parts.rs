@@ -31,7 +31,11 @@ impl Queue {
     /// The parts of the queue. O(g log g) for the g groups in the ready line.
     pub fn parts(&self) -> Parts<'_> {
         let waiting = self.limits().into_iter().flat_map(NamedLimits::positions);
-        let line = self.ready_line.iter().chain(self.plain_position);
+        let line = self
+            .indexes
+            .ready_line
+            .iter()
+            .chain(self.state.plain_position);
         let line = line.chain(waiting);
         let mut tickets: Vec<u64> = line
             .map(|key| key.join.ticket)
@@ -52,8 +56,8 @@ impl Queue {
             return None;
         }
         Some(Term {
-            until: self.leases.find(receipt)?.until,
-            batch: self.leases.batch_of(receipt).first,
+            until: self.state.leases.find(receipt)?.until,
+            batch: self.state.leases.batch_of(receipt).first,
         })
     }
 }
@@ -63,35 +67,35 @@ impl<'a> Parts<'a> {
     pub fn whole(&self) -> Whole {
         let queue = self.queue;
         Whole {
-            settings: queue.settings.clone(),
-            clock: queue.clock,
-            last: queue.last,
-            next_seq: queue.next_seq,
-            last_receipt: queue.last_receipt,
-            salt: queue.ids.salt(),
-            totals: queue.totals,
-            lateness: queue.lateness.clone(),
-            window: queue.window.clone(),
-            paused_until: queue.paused_until,
-            plain_position: queue.plain_position.map(|key| self.position(key)),
+            settings: queue.state.settings.clone(),
+            clock: queue.state.clock,
+            last: queue.state.last,
+            next_seq: queue.state.next_seq,
+            last_receipt: queue.state.last_receipt,
+            salt: queue.state.ids.salt(),
+            totals: queue.state.totals,
+            lateness: queue.state.lateness.clone(),
+            window: queue.state.window.clone(),
+            paused_until: queue.state.paused_until,
+            plain_position: queue.state.plain_position.map(|key| self.position(key)),
         }
     }
 
     /// The breaker of the ungrouped messages, unless it is closed and remembers no
     /// failure.
     pub fn plain_breaker(&self) -> Option<&'a Circuit> {
-        self.queue.plain_breaker.as_deref()
+        self.queue.state.plain_breaker.as_deref()
     }
 
     /// Salt of the ids that are generated now.
     pub fn salt(&self) -> u64 {
-        self.queue.ids.salt()
+        self.queue.state.ids.salt()
     }
 
     /// Salt with which the id of this message was generated.
     #[inline]
     pub fn salt_of(&self, seq: Seq) -> u64 {
-        self.queue.ids.salt_of(seq)
+        self.queue.state.ids.salt_of(seq)
     }
 
     /// All messages and records, by number. Purged messages are left out unless
@@ -99,20 +103,24 @@ impl<'a> Parts<'a> {
     pub fn messages(&self) -> impl Iterator<Item = Numbered<'a>> + 'a {
         let queue = self.queue;
         let (batches, siblings) = (queue.batches(), queue.siblings());
-        queue.store.iter().map(move |(seq, message)| Numbered {
-            seq,
-            message,
-            content: queue.store.content(message),
-            term: queue.term_of(message),
-            first_sent: queue.store.first_sent(seq),
-            batch: batches.and_then(|batches| batches.members.batch_of(seq)),
-            siblings: siblings.and_then(|all| all.number_of(seq)),
-        })
+        queue
+            .state
+            .store
+            .iter()
+            .map(move |(seq, message)| Numbered {
+                seq,
+                message,
+                content: queue.state.store.content(message),
+                term: queue.term_of(message),
+                first_sent: queue.state.store.first_sent(seq),
+                batch: batches.and_then(|batches| batches.members.batch_of(seq)),
+                siblings: siblings.and_then(|all| all.number_of(seq)),
+            })
     }
 
     /// The group with this number.
     pub fn group(&self, ix: GroupIx) -> Option<GroupSeen<'a>> {
-        let group = self.queue.groups.get(ix)?;
+        let group = self.queue.state.groups.get(ix)?;
         let held_by = group.holds().iter().filter_map(|holder| {
             let id = self.queue.holder_id(holder)?;
             Some((holder.seq(), id))
@@ -134,7 +142,7 @@ impl<'a> Parts<'a> {
     /// Groups that must be kept even if no message names them: those with settings,
     /// a pause, a hold or a breaker that is not idle. Sorted by name.
     pub fn lasting_groups(&self) -> Vec<(GroupIx, &'a Group)> {
-        let groups = self.queue.groups.starting_at(0);
+        let groups = self.queue.state.groups.starting_at(0);
         let mut lasting: Vec<(GroupIx, &Group)> = groups
             .filter_map(|(ix, group)| Some((ix, group?)))
             .filter(|(_, group)| {
@@ -151,12 +159,12 @@ impl<'a> Parts<'a> {
 
     /// The name of a consumer.
     pub fn consumer(&self, ix: ConsumerIx) -> Option<&'a [u8]> {
-        self.queue.consumers.name(ix)
+        self.queue.state.consumers.name(ix)
     }
 
     /// Consumers with a record, by name.
     pub fn consumers(&self) -> impl Iterator<Item = (&'a [u8], Known)> + 'a {
-        let known = self.queue.consumers.known();
+        let known = self.queue.state.consumers.known();
         known.into_iter().map(|consumer| {
             let counts = [consumer.delivered, consumer.acked, consumer.nacked];
             (&*consumer.name, (consumer.last_seen, counts))
@@ -166,7 +174,7 @@ impl<'a> Parts<'a> {
     /// Last deliveries that were asked for with a token, by the names of their
     /// consumers.
     pub fn token_deliveries(&self) -> Vec<(&'a [u8], &'a TokenDelivery)> {
-        self.queue.consumers.token_deliveries()
+        self.queue.state.consumers.token_deliveries()
     }
 
     /// Ends that running leases had before their connections closed, by receipt.
@@ -203,20 +211,20 @@ impl<'a> Parts<'a> {
 
     /// The reports to parents that these have not counted yet, in order.
     pub fn reports(&self) -> impl Iterator<Item = &'a News> + 'a {
-        let unsettled = self.queue.unsettled.as_deref().into_iter();
+        let unsettled = self.queue.state.unsettled.as_deref().into_iter();
         unsettled.flat_map(|all| &all.reports)
     }
 
     /// Schedules, in the order of their creation.
     pub fn schedules(&self) -> Vec<(&'a [u8], &'a Schedule)> {
-        let mut schedules: Vec<_> = self.queue.schedules.iter().collect();
+        let mut schedules: Vec<_> = self.queue.state.schedules.iter().collect();
         schedules.sort_unstable_by_key(|(_, schedule)| schedule.number);
         schedules
     }
 
     /// The state that is common to all groups that take turns by their usage.
     pub fn fair(&self) -> Option<&'a FairLine> {
-        self.queue.fair.as_deref()
+        self.queue.state.fair.as_deref()
     }
 
     /// Limits with names, and patterns, by name.
@@ -230,12 +238,12 @@ impl<'a> Parts<'a> {
     /// Ids that DEDUP keeps taken although no record is left, and when their
     /// messages ended (Unix ms).
     pub fn dedup(&self) -> impl Iterator<Item = (&'a [u8], Millis)> + 'a {
-        self.queue.records.dedup.entries()
+        self.queue.state.records.dedup.entries()
     }
 
     /// The batches of more than one message of which some still run, in order.
     pub fn batches(&self) -> impl Iterator<Item = Batch> + 'a {
-        self.queue.leases.batches()
+        self.queue.state.leases.batches()
     }
 
     /// Converts a position in the ready line to its form with a rank.

@@ -18,7 +18,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
     let pending = |queue: &Queue| -> Vec<Vec<((u64, Seq), ())>> {
         let mut all = Vec::new();
         for stored in [StoredState::Delayed, StoredState::Due, StoredState::Retry] {
-            for index in queue.waiting.indexes(stored) {
+            for index in queue.indexes.waiting.indexes(stored) {
                 if !index.is_empty() {
                     all.push(index.iter().collect());
                 }
@@ -28,12 +28,17 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
     };
     let counts = |queue: &Queue| {
         let states: Vec<u64> = State::ALL.iter().map(|s| queue.count(*s)).collect();
-        let bytes = (queue.bytes, queue.running_bytes);
-        let grouped = (queue.grouped_ready, queue.grouped_running);
+        let bytes = (queue.indexes.bytes, queue.indexes.running_bytes);
+        let grouped = (queue.indexes.grouped_ready, queue.indexes.grouped_running);
         (states, bytes, queue.live(), grouped)
     };
     let groups = |queue: &Queue| {
-        let mut groups: Vec<_> = queue.groups.starting_at(0).filter_map(|g| g.1).collect();
+        let mut groups: Vec<_> = queue
+            .state
+            .groups
+            .starting_at(0)
+            .filter_map(|g| g.1)
+            .collect();
         groups.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         let told = groups.into_iter().map(|group| {
             (
@@ -63,37 +68,45 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         format!("{:?}", told.collect::<Vec<_>>())
     };
     let others = |queue: &Queue| {
-        let batches: Vec<_> = queue.leases.batches().collect();
+        let batches: Vec<_> = queue.state.leases.batches().collect();
         let line: Vec<_> = queue
+            .indexes
             .ready_line
             .iter()
             .map(|key| (key.priority, key.seq))
             .collect();
-        let records = &queue.records;
+        let records = &queue.state.records;
         let none = Own::default();
         let own = records.own.as_deref().unwrap_or(&none);
         let own = [&own.finished, &own.cancelled].map(|own| [&own.by_time, &own.by_end]);
         (
-            format!("{:?}", (&queue.expiring, &queue.held, line, batches)),
+            format!(
+                "{:?}",
+                (&queue.indexes.expiring, &queue.indexes.held, line, batches)
+            ),
             format!(
                 "{:?}",
                 ([&records.finished, &records.dead, &records.cancelled], own),
             ),
-            queue.leases.by_end(Bound::Unbounded).collect::<Vec<_>>(),
-            queue.leases.iter().collect::<Vec<_>>(),
+            queue
+                .state
+                .leases
+                .by_end(Bound::Unbounded)
+                .collect::<Vec<_>>(),
+            queue.state.leases.iter().collect::<Vec<_>>(),
             (
-                queue.groups.listed(),
-                queue.groups.held_count(),
-                queue.plain_breaker.clone(),
+                queue.state.groups.listed(),
+                queue.state.groups.held_count(),
+                queue.state.plain_breaker.clone(),
                 queue.breaker_change_times(),
             ),
         )
     };
     let consumers = |queue: &Queue| {
-        let known = queue.consumers.known();
+        let known = queue.state.consumers.known();
         let known: Vec<_> = known.iter().map(|c| (&c.name, c.running)).collect();
         let old_ends: Vec<_> = queue.old_ends().collect();
-        let tokens = queue.consumers.token_deliveries();
+        let tokens = queue.state.consumers.token_deliveries();
         format!("{:?}", (known, tokens, old_ends))
     };
     let limits = |queue: &Queue| -> Vec<String> {
@@ -106,7 +119,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         format!("{:?}", limits(queue)),
         format!("{:?}", limits(rebuilt)),
     )?;
-    let fair = |queue: &Queue| queue.fair.as_deref().map(|fair| fair.told());
+    let fair = |queue: &Queue| queue.state.fair.as_deref().map(|fair| fair.told());
     same(
         "usage",
         format!("{:?}", fair(queue)),
@@ -139,7 +152,11 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         format!("{:?}", others(queue)),
         format!("{:?}", others(rebuilt)),
     )?;
-    if !queue.first_dues.is_same(&rebuilt.first_dues) {
+    if !queue
+        .indexes
+        .first_dues
+        .is_same(&rebuilt.indexes.first_dues)
+    {
         return Err("first due times are miscounted".into());
     }
     same("consumers", consumers(queue), consumers(rebuilt))

@@ -54,15 +54,15 @@ impl Writer {
     }
 
     fn queue(&mut self, queue: &Queue, parts: &Parts<'_>) {
-        self.debug(&queue.settings);
-        match queue.clock {
+        self.debug(&queue.state.settings);
+        match queue.state.clock {
             Clock::Server => self.plain(0u64),
             Clock::Manual(at) => self.time(at),
         }
-        self.time(queue.last);
-        self.optional_time(queue.paused_until);
-        self.window(&queue.window);
-        self.position(queue.plain_position.map(|at| parts.position(at)));
+        self.time(queue.state.last);
+        self.optional_time(queue.state.paused_until);
+        self.window(&queue.state.window);
+        self.position(queue.state.plain_position.map(|at| parts.position(at)));
         self.circuit(parts.plain_breaker());
         let clock = parts.fair().map_or(0, |fair| fair.clock);
         self.plain(parts.fair().map_or(0, |fair| fair.mean));
@@ -141,7 +141,7 @@ impl Writer {
     }
 
     fn groups(&mut self, queue: &Queue, parts: &Parts<'_>, clock: u64) {
-        let groups = queue.groups.starting_at(0);
+        let groups = queue.state.groups.starting_at(0);
         let named = groups.filter_map(|(ix, group)| Some((group?.name.clone(), ix)));
         let mut named: Vec<_> = named.collect();
         named.sort_unstable();
@@ -336,18 +336,18 @@ impl Writer {
 
     /// The notes that no snapshot has, and the form in which each group keeps its messages.
     fn notes(&mut self, queue: &Queue) {
-        if let Some(unsettled) = &queue.unsettled {
+        if let Some(unsettled) = &queue.state.unsettled {
             self.len(unsettled.leaving.len());
             unsettled.leaving.iter().for_each(|seq| self.seq(*seq));
             self.debug(&unsettled.reports);
         }
-        let mut watched: Vec<_> = queue.watched.iter().collect();
+        let mut watched: Vec<_> = queue.notes.watched.iter().collect();
         watched.sort_unstable();
         for id in watched {
             self.text(id);
         }
-        self.plain(queue.ahead.is_some());
-        let groups = queue.groups.starting_at(0);
+        self.plain(queue.notes.ahead.is_some());
+        let groups = queue.state.groups.starting_at(0);
         let with_many = groups.filter_map(|(_, group)| {
             let group = group.filter(|group| matches!(group.backlog, Backlog::Any(_)))?;
             Some((&group.name, group.is_hidden()))

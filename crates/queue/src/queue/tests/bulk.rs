@@ -24,7 +24,7 @@ fn doomed(queue: &Queue, op: &Op, now: Millis) -> Vec<Seq> {
     let Op::Purge { state, group } = op else {
         return Vec::new();
     };
-    let group = group.as_deref().map(|name| queue.groups.find(name));
+    let group = group.as_deref().map(|name| queue.state.groups.find(name));
     let is_doomed = |seq: &Seq| {
         let message = queue.message(*seq);
         message.is_some_and(|message| {
@@ -32,7 +32,13 @@ fn doomed(queue: &Queue, op: &Op, now: Millis) -> Vec<Seq> {
                 && state.is_none_or(|state| queue.state_of(message, now) == state)
         })
     };
-    queue.store.seqs().into_iter().filter(is_doomed).collect()
+    queue
+        .state
+        .store
+        .seqs()
+        .into_iter()
+        .filter(is_doomed)
+        .collect()
 }
 
 /// Does the next slice. Returns false when nothing is left to do.
@@ -113,7 +119,7 @@ pub fn run_beside(acts: &RandomPlan, most: u64) {
             for state in State::ALL {
                 assert_eq!(sliced.count(state), pair.queue.count(state), "{state:?}");
             }
-            let dedup = |queue: &Queue| queue.records.dedup.entries().len();
+            let dedup = |queue: &Queue| queue.state.records.dedup.entries().len();
             assert_eq!(dedup(&sliced), dedup(&pair.queue));
         }
         pair.advance(pair.now);

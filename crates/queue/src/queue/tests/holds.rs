@@ -36,7 +36,7 @@ fn a_purge_of_all_ends_what_pruned_ones_hold() {
     b.to("b");
     assert!(b.take(9).is_empty());
     assert_eq!(validate(&b.queue), Ok(()));
-    assert_eq!(b.queue.groups.held_count(), 1);
+    assert_eq!(b.queue.state.groups.held_count(), 1);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn what_very_many_of_a_group_hold_ends_at_once_and_is_freed_in_slices() {
     }
     b.wait(1);
     b.plain();
-    let (_, group) = b.queue.groups.starting_at(0).next().unwrap();
+    let (_, group) = b.queue.state.groups.starting_at(0).next().unwrap();
     assert_eq!(group.unwrap().ext().holds.iter().count(), 3000);
     let resume = Op::Resume {
         group: Some(b"g".into()),

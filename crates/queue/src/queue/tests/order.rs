@@ -74,7 +74,11 @@ fn the_ungrouped_position_skips_an_expired_head_even_if_a_group_gives_first() {
         panic!("{given:?}");
     };
     assert_eq!(given[0].seq, first);
-    let stands = b.queue.plain_position.map(|key| (key.join.time, key.seq));
+    let stands = b
+        .queue
+        .state
+        .plain_position
+        .map(|key| (key.join.time, key.seq));
     assert_eq!(stands, Some((now - 1, leased)));
 }
 

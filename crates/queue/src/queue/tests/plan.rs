@@ -49,7 +49,7 @@ fn a_group_goes_in_slices_and_others_stay() {
     let (counted, slices) = in_slices(&mut b, &purge(None, Some("g")));
     assert_eq!((counted, left(&b)), (24, 1));
     assert!(slices >= 11, "{slices}");
-    assert!(b.queue.groups.find(b"g").is_none());
+    assert!(b.queue.state.groups.find(b"g").is_none());
 }
 
 #[test]
@@ -295,8 +295,8 @@ fn all_goes_in_slices_where_many_groups_have_settings() {
     for group in GROUPS {
         let sent = b.to(group);
         assert_eq!(b.take(5), [sent], "nothing holds {group}");
-        let ix = b.queue.groups.find(group.as_bytes()).unwrap();
-        let settings = b.queue.groups.get(ix).unwrap().ext().settings.clone();
+        let ix = b.queue.state.groups.find(group.as_bytes()).unwrap();
+        let settings = b.queue.state.groups.get(ix).unwrap().ext().settings.clone();
         assert_eq!(settings.unwrap().weight, 7);
     }
 }

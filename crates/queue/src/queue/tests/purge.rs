@@ -69,7 +69,7 @@ fn a_purge_of_all_ends_what_pruned_messages_hold() {
         kill(&mut b, new_message(Some("g")));
         kill(&mut b, new_message(None));
         b.apply(&purge(Some(State::Dead), None));
-        assert_eq!(b.queue.groups.held_count(), 1);
+        assert_eq!(b.queue.state.groups.held_count(), 1);
         b.queue.take_effects();
         assert_eq!(b.apply(&purge(None, group)), Done::Count(0));
         assert!(b.queue.take_effects().changed);

@@ -86,7 +86,7 @@ fn pruned_messages_that_hold_a_group_share_one_hold() {
     assert_eq!(b.queue.count(State::Dead), 2);
     assert_eq!(b.fetch(Fetch::one()), []);
     // Two holds are those of the stored dead messages, and one is for all pruned ones.
-    let (_, group) = b.queue.groups.starting_at(0).next().unwrap();
+    let (_, group) = b.queue.state.groups.starting_at(0).next().unwrap();
     assert_eq!(group.unwrap().ext().holds.iter().count(), 3);
     b.apply(&Op::Redrive(Redrive::Oldest(u64::MAX)));
     assert_eq!(b.fetch(Fetch::one()), []);
@@ -201,7 +201,7 @@ fn a_noack_delivery_shows_its_group_even_if_the_group_is_gone() {
     let Done::Fetched(given) = b.apply(&Op::fetch(fetch)) else {
         panic!("a FETCH fetches");
     };
-    assert_eq!(b.queue.groups.len(), 0);
+    assert_eq!(b.queue.state.groups.len(), 0);
     for one in &given {
         let view = b.queue.view_delivered(one, b.now).unwrap();
         assert_eq!(view.group, Some(&b"g"[..]));

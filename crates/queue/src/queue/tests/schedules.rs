@@ -76,7 +76,7 @@ fn jitter_delays_each_message_and_never_a_fire_time() {
         let mut b = Fixture::new(Settings::default());
         b.apply(&Op::Schedule(every(jitter, start, b.now)));
         assert_eq!(b.wait(1000).fired, 100);
-        let due = b.queue.store.iter().map(|(_, message)| message.due);
+        let due = b.queue.state.store.iter().map(|(_, message)| message.due);
         let late: Vec<_> = due.map(|due| due % 10).collect();
         assert!(late.iter().all(|late| *late <= 5));
         assert!((0..=5).all(|ms| late.contains(&ms)));
@@ -99,7 +99,7 @@ fn missed_times_after_the_end_are_not_made_up_for() {
                 .unwrap();
         }
         assert_eq!((b.queue.totals().sent.get(), extras(&b)), (sent, None));
-        let latest = b.queue.store.iter().last();
+        let latest = b.queue.state.store.iter().last();
         let id = latest.map(|(seq, m)| b.queue.id_of(seq, m).as_bytes().to_vec());
         assert!(id.is_none_or(|id| id == b"s@1030"));
     }

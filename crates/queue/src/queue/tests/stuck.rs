@@ -37,7 +37,7 @@ fn many() -> Fetch<'static> {
 fn a_fetch_ends_where_an_ungrouped_message_is_gone_from_the_store() {
     let mut b = Fixture::new(Settings::default());
     let seq = b.plain();
-    b.queue.store.remove(seq, |_| ());
+    b.queue.state.store.remove(seq, |_| ());
     assert!(fetched(&mut b, many()).is_empty());
     assert_eq!(stuck(&mut b), Some("a FETCH"));
 }
@@ -47,7 +47,7 @@ fn a_fetch_ends_where_a_message_of_a_group_is_gone_from_the_store() {
     for group in [None, Some("g")] {
         let mut b = Fixture::new(Settings::default());
         let seq = b.to("g");
-        b.queue.store.remove(seq, |_| ());
+        b.queue.state.store.remove(seq, |_| ());
         let group = group.map(|name| Cow::Borrowed(name.as_bytes()));
         assert!(fetched(&mut b, Fetch { group, ..many() }).is_empty());
         assert!(stuck(&mut b).is_some());
@@ -64,7 +64,7 @@ fn a_fetch_passes_a_group_that_is_gone_and_gives_the_others() {
         seq: GONE,
         group: GroupIx::in_slot(77),
     };
-    b.queue.ready_line.insert(gone, Kind::Steady);
+    b.queue.indexes.ready_line.insert(gone, Kind::Steady);
     assert_eq!(fetched(&mut b, many()), [plain, grouped]);
     assert_eq!(stuck(&mut b), Some("a FETCH"));
     b.plain();
@@ -84,7 +84,7 @@ fn an_event_that_changes_nothing_is_left_out_and_the_others_go_on() {
     let [(seq, _)] = b.fetch(Fetch::one())[..] else {
         panic!("nothing was delivered");
     };
-    b.queue.records.dead.insert((b.now, GONE), ());
+    b.queue.state.records.dead.insert((b.now, GONE), ());
     b.queue.wake_by(b.now + 50);
     let later = b.now + 200;
     let progress = b.queue.advance(later, u64::MAX);
@@ -103,7 +103,7 @@ fn the_due_events_of_a_log_entry_end_however_many_it_names() {
         dead_retain: 1,
         ..Settings::default()
     });
-    b.queue.records.dead.insert((b.now - 1, GONE), ());
+    b.queue.state.records.dead.insert((b.now - 1, GONE), ());
     b.queue.wake_by(b.now);
     let progress = b.queue.advance_logged(b.now, u64::MAX >> 10);
     assert_eq!(
@@ -116,7 +116,7 @@ fn the_due_events_of_a_log_entry_end_however_many_it_names() {
 #[test]
 fn an_operation_on_all_of_a_kind_ends() {
     let mut b = Fixture::new(Settings::default());
-    b.queue.records.dead.insert((b.now, GONE), ());
+    b.queue.state.records.dead.insert((b.now, GONE), ());
     let all = Op::Redrive(Redrive::Oldest(u64::MAX));
     b.queue.apply(&all, Moment::at_ms(b.now)).unwrap();
     assert_eq!(stuck(&mut b), Some("a dead message that is to be redriven"));

@@ -16,7 +16,12 @@ const MOST_FIRES_BEHIND: u64 = 1000;
 impl Queue {
     /// Fires the schedule that is due next. Returns whether it sent a message.
     pub(in crate::queue) fn fire_next(&mut self, at: Millis) -> bool {
-        let Some(name) = self.schedules.next_fire().map(|(_, name)| name.to_vec()) else {
+        let Some(name) = self
+            .state
+            .schedules
+            .next_fire()
+            .map(|(_, name)| name.to_vec())
+        else {
             return false;
         };
         self.fire(&name, at, at)
@@ -25,23 +30,23 @@ impl Queue {
     /// Fires a schedule for its fire time `at`, acting at `now`, and sets its next
     /// fire time. Returns whether it sent a message.
     pub(in crate::queue) fn fire(&mut self, name: &[u8], at: Millis, now: Millis) -> bool {
-        let Some(schedule) = self.schedules.get(name) else {
+        let Some(schedule) = self.state.schedules.get(name) else {
             return false;
         };
         let next = schedule.next_after(at);
         let last_runs = schedule
             .last_seq
-            .and_then(|seq| self.store.get(seq))
+            .and_then(|seq| self.state.store.get(seq))
             .is_some_and(|message| !message.stored.is_ended());
         let sent = if last_runs && schedule.overlap == Overlap::Skip {
             None
-        } else if self.skips_fires {
-            self.totals.skipped_fires += 1;
+        } else if self.notes.skips_fires {
+            self.state.totals.skipped_fires += 1;
             None
         } else {
             // Both messages are due now. Only the times of a cron rule, and of intervals
             // from a given start, are points of time.
-            let delay = schedule.limits().delay(self.ids.salt(), name, at);
+            let delay = schedule.limits().delay(self.state.ids.salt(), name, at);
             // The message of a fire time that was missed may be due already.
             let wait = (at + delay).saturating_sub(now);
             let due = match schedule.rule.is_of_points() {
@@ -52,7 +57,7 @@ impl Queue {
             let template = schedule.template.clone();
             self.send_scheduled(name, &template, (at, due), now)
         };
-        self.schedules.change(name, |schedule| {
+        self.state.schedules.change(name, |schedule| {
             schedule.next_at = next;
             if sent.is_some() {
                 schedule.last_at = Some(at);
@@ -102,7 +107,7 @@ impl Queue {
                 _ => None,
             },
             _ => {
-                self.totals.skipped_fires += 1;
+                self.state.totals.skipped_fires += 1;
                 None
             }
         }
@@ -115,11 +120,16 @@ impl Queue {
     /// operation of its own and many missed ones do not hold the server.
     pub(in crate::queue) fn catch_up(&mut self, since: Millis, now: Millis) -> Done {
         let until = since.min(now);
-        let Some((at, name)) = self.schedules.next_fire().filter(|(at, _)| *at < until) else {
+        let Some((at, name)) = self
+            .state
+            .schedules
+            .next_fire()
+            .filter(|(at, _)| *at < until)
+        else {
             return Done::Ok;
         };
         let name = name.to_vec();
-        let Some(schedule) = self.schedules.get(&name) else {
+        let Some(schedule) = self.state.schedules.get(&name) else {
             return Done::Ok;
         };
         // Its next fire time is not after its end.
@@ -129,8 +139,8 @@ impl Queue {
             .map(|last| last.min(end))
             .and_then(|end| schedule.rule.last_at_or_before(end, at))
             .unwrap_or(at);
-        self.effects.changed = true;
-        self.effects.visible = true;
+        self.notes.effects.changed = true;
+        self.notes.effects.visible = true;
         match schedule.missed {
             Missed::All => {
                 self.fire(&name, at, now);
@@ -140,14 +150,14 @@ impl Queue {
             }
             Missed::Skip => {
                 let next = schedule.next_after(last);
-                self.schedules.change(&name, |s| s.next_at = next);
+                self.state.schedules.change(&name, |s| s.next_at = next);
                 self.end_schedule(&name);
                 if let Some(next) = next {
                     self.wake_by(next);
                 }
             }
         }
-        if let Some((next, _)) = self.schedules.next_fire() {
+        if let Some((next, _)) = self.state.schedules.next_fire() {
             self.wake_by(next);
         }
         Done::Ok
@@ -157,21 +167,26 @@ impl Queue {
     /// has no memory for their messages. Fires before `since` were missed anyway, and only
     /// those of them that MISSED would fire count as skipped.
     pub(in crate::queue) fn skip_fires(&mut self, since: Millis, now: Millis) -> Done {
-        self.skips_fires = true;
+        self.notes.skips_fires = true;
         for _ in 0..MOST_SKIPPED {
-            match self.schedules.next_fire().filter(|(at, _)| *at <= now) {
+            match self
+                .state
+                .schedules
+                .next_fire()
+                .filter(|(at, _)| *at <= now)
+            {
                 None => break,
                 Some((at, _)) if at < since.min(now) => drop(self.catch_up(since, now)),
                 Some((at, name)) => {
                     let name = name.to_vec();
                     self.fire(&name, at, now);
-                    self.effects.changed = true;
-                    self.effects.visible = true;
+                    self.notes.effects.changed = true;
+                    self.notes.effects.visible = true;
                 }
             }
         }
-        self.skips_fires = false;
-        if let Some((next, _)) = self.schedules.next_fire() {
+        self.notes.skips_fires = false;
+        if let Some((next, _)) = self.state.schedules.next_fire() {
             self.wake_by(next);
         }
         Done::Ok
@@ -180,20 +195,25 @@ impl Queue {
     /// Whether a schedule is due to fire by `now`. No schedule of a MANUAL queue is: its
     /// clock fires each on its way.
     pub fn has_fire(&self, now: Millis) -> bool {
-        self.clock == Clock::Server && self.schedules.next_fire().is_some_and(|(at, _)| at <= now)
+        self.state.clock == Clock::Server
+            && self
+                .state
+                .schedules
+                .next_fire()
+                .is_some_and(|(at, _)| at <= now)
     }
 
     /// Whether a MANUAL queue that comes from a snapshot is so far behind its own clock that
     /// its fires would hold up the server. One that a server has saved is not behind at all.
     pub(in crate::queue) fn is_far_behind(&self) -> bool {
-        matches!(self.clock, Clock::Manual(now) if self.fires_until(now) > MOST_FIRES_BEHIND)
+        matches!(self.state.clock, Clock::Manual(now) if self.fires_until(now) > MOST_FIRES_BEHIND)
     }
 
     /// Roughly how many fire times lie at or before `until`. For a rule with many,
     /// the density of the next 64 is taken for all.
     pub(in crate::queue) fn fires_until(&self, until: Millis) -> u64 {
         const SAMPLE: u64 = 64;
-        let fires = self.schedules.iter().map(|(_, schedule)| {
+        let fires = self.state.schedules.iter().map(|(_, schedule)| {
             let until = until.min(schedule.limits().until.unwrap_or(Millis::MAX));
             let Some(first) = schedule.next_at.filter(|at| *at <= until) else {
                 return 0;
@@ -216,19 +236,28 @@ impl Queue {
     /// `end` (Unix ms): it lies before the end, and that was longer than the time to the
     /// fire time after it. A MANUAL queue misses none.
     pub fn has_missed_in(&self, begin: Millis, end: Millis) -> bool {
-        let Some((at, name)) = self.schedules.next_fire() else {
+        let Some((at, name)) = self.state.schedules.next_fire() else {
             return false;
         };
-        if self.clock != Clock::Server || at >= end {
+        if self.state.clock != Clock::Server || at >= end {
             return false;
         }
-        let next = self.schedules.get(name).and_then(|s| s.rule.next_after(at));
+        let next = self
+            .state
+            .schedules
+            .get(name)
+            .and_then(|s| s.rule.next_after(at));
         next.is_some_and(|next| next - at < end.saturating_sub(begin))
     }
 
     /// Whether any schedule has a fire time before `since` (Unix ms). A MANUAL
     /// queue misses none.
     pub fn has_missed(&self, since: Millis) -> bool {
-        self.clock == Clock::Server && self.schedules.next_fire().is_some_and(|(at, _)| at < since)
+        self.state.clock == Clock::Server
+            && self
+                .state
+                .schedules
+                .next_fire()
+                .is_some_and(|(at, _)| at < since)
     }
 }

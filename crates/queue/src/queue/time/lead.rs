@@ -42,7 +42,7 @@ impl Queue {
     /// the moment of the queue is that of the server.
     #[inline]
     pub fn may_be_ahead(&self, server: Moment) -> bool {
-        self.ahead.is_some() || server.ms() < self.last
+        self.notes.ahead.is_some() || server.ms() < self.state.last
     }
 
     /// The moment of this queue at a moment of the server: later if its clock is ahead.
@@ -57,9 +57,9 @@ impl Queue {
 
     #[cold]
     fn moment_ahead(&self, server: Moment) -> Moment {
-        let last_us = self.last.saturating_mul(1000);
-        let ahead = self.ahead.map_or(0, |lead| lead.at(server.us));
-        match self.clock {
+        let last_us = self.state.last.saturating_mul(1000);
+        let ahead = self.notes.ahead.map_or(0, |lead| lead.at(server.us));
+        match self.state.clock {
             Clock::Manual(_) => server,
             Clock::Server => Moment {
                 us: server.us.max(ahead).max(last_us),
@@ -88,11 +88,11 @@ impl Queue {
     #[cold]
     fn follow_ahead(&mut self, server: Moment) -> Moment {
         let moment = self.moment_ahead(server);
-        let shown = self.ahead.map_or(0, |lead| lead.at(server.us));
+        let shown = self.notes.ahead.map_or(0, |lead| lead.at(server.us));
         if moment.us <= server.us {
-            self.ahead = None;
+            self.notes.ahead = None;
         } else if shown < moment.us {
-            self.ahead = Some(Lead {
+            self.notes.ahead = Some(Lead {
                 from_us: moment.us,
                 since_us: server.us,
             });
@@ -104,7 +104,7 @@ impl Queue {
     /// latest time at which the queue has acted: another server says when that is, and the clock of
     /// this one may have been set since.
     pub fn forget_lead(&mut self) {
-        self.ahead = None;
+        self.notes.ahead = None;
     }
 
     /// The lead of the queue's clock over the server's, in ms.
@@ -115,7 +115,7 @@ impl Queue {
     /// When the clock of the server shows the moment at which this queue's shows
     /// `time`, both in Unix ms. Not too early.
     pub fn server_time(&self, time: Millis) -> Millis {
-        let Some(lead) = self.ahead else {
+        let Some(lead) = self.notes.ahead else {
             return time;
         };
         let to_come = time.saturating_mul(1000).saturating_sub(lead.from_us);
@@ -139,7 +139,7 @@ impl Queue {
     /// is in the future again is no longer due. Receipts only grow nevertheless. A manual
     /// clock stays. O(n log n).
     pub fn cut_lead(&mut self, by: Millis, now: Millis) {
-        if self.clock != Clock::Server {
+        if self.state.clock != Clock::Server {
             return;
         }
         let moved = self.groups_with_points();
@@ -148,29 +148,29 @@ impl Queue {
         let Ok(rebuilt) = set_back(self, by, now, &moved) else {
             return;
         };
-        let moved = moved.iter().filter_map(|ix| self.groups.get(*ix));
+        let moved = moved.iter().filter_map(|ix| self.state.groups.get(*ix));
         let mut moved: Vec<_> = moved
             .map(|group| (group.name.clone(), group.is_hidden()))
             .collect();
         moved.sort_unstable();
         let before = std::mem::replace(self, rebuilt);
-        self.watched = before.watched;
-        self.garbage = before.garbage;
-        self.effects = Effects {
+        self.notes.watched = before.notes.watched;
+        self.notes.garbage = before.notes.garbage;
+        self.notes.effects = Effects {
             changed: true,
             visible: true,
-            ..before.effects
+            ..before.notes.effects
         };
         self.note_no_longer_due(&were_due, now);
-        self.ticket += 1;
+        self.state.ticket += 1;
         let priority = |position: Option<Position>| position.map(|at| at.priority);
-        if priority(self.plain_position) != priority(before.plain_position) {
-            self.plain_position = self.place_plain(None, now, self.join(now));
+        if priority(self.state.plain_position) != priority(before.state.plain_position) {
+            self.state.plain_position = self.place_plain(None, now, self.join(now));
         }
         for (name, is_hidden) in moved {
             let found = match is_hidden {
-                true => self.groups.find_hidden(&name),
-                false => self.groups.find(&name),
+                true => self.state.groups.find_hidden(&name),
+                false => self.state.groups.find(&name),
             };
             if let Some(ix) = found {
                 // The messages that it could deliver count as of now, not as of their due times.
@@ -183,7 +183,7 @@ impl Queue {
     /// The groups with a pending message that is due at a point of time, so that the
     /// order of their messages may change when the clock is set back.
     fn groups_with_points(&self) -> BTreeSet<GroupIx> {
-        let messages = self.store.iter().map(|(_, message)| message);
+        let messages = self.state.store.iter().map(|(_, message)| message);
         messages
             .filter(|message| message.is_due_at_point() && message.stored.is_pending())
             .map(|message| message.group)

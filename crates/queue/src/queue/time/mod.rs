@@ -98,9 +98,9 @@ impl Queue {
     /// Like [`Queue::advance`], for the due events of a log entry, whose order was decided where it
     /// was written.
     pub(crate) fn advance_logged(&mut self, now: Millis, most: u64) -> Progress {
-        match self.clock {
+        match self.state.clock {
             Clock::Manual(clock) => self.run(clock, u64::MAX, Fires::Happen),
-            Clock::Server => self.run(now.max(self.last), most, Fires::Happen),
+            Clock::Server => self.run(now.max(self.state.last), most, Fires::Happen),
         }
     }
 
@@ -115,22 +115,22 @@ impl Queue {
 
     /// Like [`Queue::advance_logged`] without fires.
     pub(crate) fn advance_logged_without_fires(&mut self, now: Millis, most: u64) -> Progress {
-        match self.clock {
+        match self.state.clock {
             Clock::Manual(_) => Progress::default(),
-            Clock::Server => self.run(now.max(self.last), most, Fires::Wait),
+            Clock::Server => self.run(now.max(self.state.last), most, Fires::Wait),
         }
     }
 
     /// Whether [`Queue::advance`] would do anything at `now`. It may say yes where
     /// nothing is due, never no where something is. O(1).
     pub fn has_work(&self, now: Millis) -> bool {
-        self.wake <= now
+        self.indexes.wake <= now
     }
 
     /// Processes all due events of a MANUAL queue at its own time, up to one after which it owes
     /// something to other keys. No timer does that for it.
     pub(super) fn finish_manually(&mut self) {
-        if let (Clock::Manual(clock), false) = (self.clock, self.must_settle()) {
+        if let (Clock::Manual(clock), false) = (self.state.clock, self.must_settle()) {
             self.run(clock, u64::MAX, Fires::Happen);
         }
     }
@@ -138,7 +138,7 @@ impl Queue {
     /// Moves a manual clock, up to an event after which the queue owes something to other keys. With
     /// `skip_fires` the schedules on the way do not fire.
     pub(super) fn advance_manually(&mut self, to: Millis, skip_fires: bool) -> Result<Done, Error> {
-        let Clock::Manual(now) = self.clock else {
+        let Clock::Manual(now) = self.state.clock else {
             return Err(Error::ClockIsServers);
         };
         if to < now {
@@ -147,14 +147,18 @@ impl Queue {
         if self.fires_until(to) > MOST_FIRES {
             return Err(Error::TooManyFires { limit: MOST_FIRES });
         }
-        self.skips_fires = skip_fires;
+        self.notes.skips_fires = skip_fires;
         let progress = self.run(to, u64::MAX, Fires::Happen);
-        self.skips_fires = false;
-        let reached = if progress.caught_up { to } else { self.last };
-        self.clock = Clock::Manual(reached);
-        self.last = reached;
-        self.effects.changed |= reached > now;
-        self.effects.visible |= reached > now;
+        self.notes.skips_fires = false;
+        let reached = if progress.caught_up {
+            to
+        } else {
+            self.state.last
+        };
+        self.state.clock = Clock::Manual(reached);
+        self.state.last = reached;
+        self.notes.effects.changed |= reached > now;
+        self.notes.effects.visible |= reached > now;
         Ok(Done::Ticked(progress.ticked))
     }
 
@@ -167,29 +171,29 @@ impl Queue {
         // A fire that waits is due all the time.
         let waits = match fires {
             Fires::Happen => NEVER,
-            Fires::Wait => self.schedules.next_fire().map_or(NEVER, |(at, _)| at),
+            Fires::Wait => self.state.schedules.next_fire().map_or(NEVER, |(at, _)| at),
         };
-        while self.wake <= now {
+        while self.indexes.wake <= now {
             let Some((at, event)) = self.next_event(fires, progress.stuck) else {
-                self.wake = waits;
+                self.indexes.wake = waits;
                 break;
             };
             if at > now {
-                self.wake = at.min(waits);
+                self.indexes.wake = at.min(waits);
                 break;
             }
             if progress.steps >= most {
-                self.wake = at.min(waits);
+                self.indexes.wake = at.min(waits);
                 return progress;
             }
             // The limits by count, and unfinished work, have no time of their own.
             let at = match event {
-                Event::SettledCount | Event::DeadCount | Event::Release => self.last,
+                Event::SettledCount | Event::DeadCount | Event::Release => self.state.last,
                 _ => at,
             };
-            self.last = self.last.max(at);
-            if let Clock::Manual(clock) = &mut self.clock {
-                *clock = self.last;
+            self.state.last = self.state.last.max(at);
+            if let Clock::Manual(clock) = &mut self.state.clock {
+                *clock = self.state.last;
             }
             let released = self.step(at, event, most, &mut progress);
             if self.must_settle() || in_slices && (event == Event::Fire || released) {
@@ -201,7 +205,7 @@ impl Queue {
             }
         }
         if !progress.stuck.is_empty() {
-            self.wake = self.wake.min(now.saturating_add(AGAIN_AFTER));
+            self.indexes.wake = self.indexes.wake.min(now.saturating_add(AGAIN_AFTER));
         }
         progress.caught_up = true;
         progress
@@ -209,7 +213,7 @@ impl Queue {
 
     /// Whether a large burst is due at `now`.
     fn is_burst(&self, now: Millis) -> bool {
-        self.wake <= now && self.waiting.is_burst(now, BURST)
+        self.indexes.wake <= now && self.indexes.waiting.is_burst(now, BURST)
     }
 
     /// In a large burst, processes ended leases, expiries and schedules before
@@ -217,15 +221,25 @@ impl Queue {
     /// whether the call may go on with other events.
     fn run_ahead(&mut self, now: Millis, most: u64, fires: Fires, progress: &mut Progress) -> bool {
         while progress.steps < most && progress.stuck.is_empty() {
-            let lease = self.leases.first_end().map(|(at, _)| (at, Event::LeaseEnd));
-            let expiry = self.expiring.first();
+            let lease = self
+                .state
+                .leases
+                .first_end()
+                .map(|(at, _)| (at, Event::LeaseEnd));
+            let expiry = self.indexes.expiring.first();
             let expiry = expiry.map(|((at, _), ())| (at, Event::Expiry));
-            let park = self.held.first_end().map(|(at, _)| (at, Event::ParkEnd));
+            let park = self
+                .indexes
+                .held
+                .first_end()
+                .map(|(at, _)| (at, Event::ParkEnd));
             let fire = self.next_fire(fires).map(|at| (at, Event::Fire));
-            let release = self.has_released().then_some((self.last, Event::Release));
+            let release = self
+                .has_released()
+                .then_some((self.state.last, Event::Release));
             match release.or([lease, expiry, park, fire].into_iter().flatten().min()) {
                 Some((at, event)) if at <= now => {
-                    self.last = self.last.max(at);
+                    self.state.last = self.state.last.max(at);
                     self.admit_plain(at);
                     let released = self.step(at, event, most, progress);
                     if event == Event::Fire || released || self.must_settle() {
@@ -246,8 +260,16 @@ impl Queue {
     pub(super) fn catch_up_with(&mut self, now: Millis) {
         let mut progress = Progress::default();
         while progress.steps < MOST_ENDED && progress.stuck.is_empty() {
-            let lease = self.leases.first_end().map(|(at, _)| (at, Event::LeaseEnd));
-            let park = self.held.first_end().map(|(at, _)| (at, Event::ParkEnd));
+            let lease = self
+                .state
+                .leases
+                .first_end()
+                .map(|(at, _)| (at, Event::LeaseEnd));
+            let park = self
+                .indexes
+                .held
+                .first_end()
+                .map(|(at, _)| (at, Event::ParkEnd));
             let next = lease.into_iter().chain(park).min();
             let Some((at, event)) = next.filter(|(at, _)| *at <= now) else {
                 break;
@@ -255,7 +277,7 @@ impl Queue {
             if event == Event::LeaseEnd && self.may_owe_at_next_lease_end() {
                 break;
             }
-            self.last = self.last.max(at);
+            self.state.last = self.state.last.max(at);
             self.admit_plain(at);
             self.step(at, event, MOST_ENDED, &mut progress);
         }
@@ -263,7 +285,7 @@ impl Queue {
             if progress.steps == MOST_ENDED || !progress.stuck.is_empty() {
                 break;
             }
-            self.last = self.last.max(at);
+            self.state.last = self.state.last.max(at);
             self.step(at, Event::Limit, MOST_ENDED, &mut progress);
         }
         self.admit_plain(now);
@@ -272,21 +294,21 @@ impl Queue {
     /// Whether the next end of a lease may owe something to other keys.
     fn may_owe_at_next_lease_end(&self) -> bool {
         let runs_for_parent = || {
-            let first = self.leases.first_end();
-            let lease = first.and_then(|(_, receipt)| self.leases.find(receipt));
-            let message = lease.and_then(|lease| self.store.get(lease.seq));
+            let first = self.state.leases.first_end();
+            let lease = first.and_then(|(_, receipt)| self.state.leases.find(receipt));
+            let message = lease.and_then(|lease| self.state.store.get(lease.seq));
             let rerun = message.and_then(Message::rerun);
             rerun.is_some_and(|rerun| rerun.choices.parent().is_some())
         };
-        self.settings.dead_to.is_some()
-            || self.siblings.is_some()
-            || self.has_reruns && runs_for_parent()
+        self.state.settings.dead_to.is_some()
+            || self.state.siblings.is_some()
+            || self.indexes.has_reruns && runs_for_parent()
     }
 
     /// When a schedule fires next, unless fires wait.
     fn next_fire(&self, fires: Fires) -> Option<Millis> {
         match fires {
-            Fires::Happen => self.schedules.next_fire().map(|(at, _)| at),
+            Fires::Happen => self.state.schedules.next_fire().map(|(at, _)| at),
             Fires::Wait => None,
         }
     }
@@ -300,28 +322,53 @@ impl Queue {
         };
         let over = |stored| self.over_count(stored).then_some(0);
         let candidates = [
-            (self.leases.first_end().map(|(at, _)| at), Event::LeaseEnd),
-            (self.expiring.first().map(|(key, ())| key.0), Event::Expiry),
-            (self.held.first_end().map(|(at, _)| at), Event::ParkEnd),
-            (self.waiting.next_promotion().map(|(at, _)| at), Event::Due),
-            (self.paused_until.filter(|at| *at != NEVER), Event::PauseEnd),
-            (self.groups.next_wake().map(|(at, _)| at), Event::GroupWake),
+            (
+                self.state.leases.first_end().map(|(at, _)| at),
+                Event::LeaseEnd,
+            ),
+            (
+                self.indexes.expiring.first().map(|(key, ())| key.0),
+                Event::Expiry,
+            ),
+            (
+                self.indexes.held.first_end().map(|(at, _)| at),
+                Event::ParkEnd,
+            ),
+            (
+                self.indexes.waiting.next_promotion().map(|(at, _)| at),
+                Event::Due,
+            ),
+            (
+                self.state.paused_until.filter(|at| *at != NEVER),
+                Event::PauseEnd,
+            ),
+            (
+                self.state.groups.next_wake().map(|(at, _)| at),
+                Event::GroupWake,
+            ),
             (self.next_breaker_change().map(|(at, _)| at), Event::Breaker),
             (self.next_limit_time().map(|(at, _)| at), Event::Limit),
-            (self.expected.next().map(|key| key.join.time), Event::Join),
+            (
+                self.indexes.expected.next().map(|key| key.join.time),
+                Event::Join,
+            ),
             (self.next_settled_age().map(|(at, _)| at), Event::SettledAge),
             (
-                age(self.records.oldest_dead(), self.settings.dead_retain),
+                age(
+                    self.state.records.oldest_dead(),
+                    self.state.settings.dead_retain,
+                ),
                 Event::DeadAge,
             ),
             (
-                self.records
+                self.state
+                    .records
                     .dedup
                     .oldest()
-                    .map(|at| at.saturating_add(self.settings.dedup)),
+                    .map(|at| at.saturating_add(self.state.settings.dedup)),
                 Event::DedupAge,
             ),
-            (self.consumers.next_forget(), Event::ConsumerAge),
+            (self.state.consumers.next_forget(), Event::ConsumerAge),
             (self.next_fire(fires), Event::Fire),
             (self.has_released().then_some(0), Event::Release),
             (over(StoredState::Finished), Event::SettledCount),

@@ -18,18 +18,18 @@ impl Queue {
         progress: &mut Progress,
     ) -> bool {
         progress.steps += 1;
-        self.effects.changed = true;
-        self.effects.visible = true;
+        self.notes.effects.changed = true;
+        self.notes.effects.visible = true;
         let first = self.first_of(event);
         let ticked = &mut progress.ticked;
         let join = Join::by_time(at);
         match event {
             Event::LeaseEnd => {
-                let first = self.leases.first_end();
-                let lease = first.and_then(|(_, receipt)| self.leases.find(receipt));
+                let first = self.state.leases.first_end();
+                let lease = first.and_then(|(_, receipt)| self.state.leases.find(receipt));
                 if let Some(lease) = lease {
                     ticked.timeouts += 1;
-                    let expired = self.totals.expired;
+                    let expired = self.state.totals.expired;
                     let closed = first.map(|(_, receipt)| receipt);
                     let closed = closed.filter(|receipt| self.is_shortened(*receipt));
                     let died = self.time_out(lease.seq, closed, at, join);
@@ -37,7 +37,7 @@ impl Queue {
                         ticked.dead += 1;
                     }
                     // Messages that came back with the batch may have expired.
-                    ticked.expired += self.totals.expired - expired;
+                    ticked.expired += self.state.totals.expired - expired;
                 }
             }
             Event::Expiry => {
@@ -49,28 +49,30 @@ impl Queue {
                 self.end_park(at);
             }
             Event::Due => self.promote_all(at, most, progress),
-            Event::PauseEnd => self.paused_until = None,
+            Event::PauseEnd => self.state.paused_until = None,
             // All wakes of one moment are one step, because their order would
             // depend on where groups are in memory.
             Event::GroupWake => {
                 let (mut awake, mut last) = (Vec::new(), Last::none());
-                while let Some((_, ix)) = self.groups.next_wake().filter(|(due, _)| *due <= at) {
+                while let Some((_, ix)) =
+                    self.state.groups.next_wake().filter(|(due, _)| *due <= at)
+                {
                     if last.is_again(ix) {
                         break;
                     }
-                    self.groups.wake_at(ix, None);
+                    self.state.groups.wake_at(ix, None);
                     awake.push(ix);
                 }
                 self.put_in_order(&mut awake);
                 for ix in awake {
-                    if let Some(group) = self.groups.get_mut(ix) {
+                    if let Some(group) = self.state.groups.get_mut(ix) {
                         if group.ext().paused_until.is_some_and(|until| until <= at) {
                             group.ext_mut().paused_until = None;
                         }
                     }
                     // The position that the group gets by this is already in
                     // `expected`.
-                    self.refresh(ix, self.last, join);
+                    self.refresh(ix, self.state.last, join);
                 }
             }
             Event::Breaker => {
@@ -89,14 +91,14 @@ impl Queue {
                 ticked.pruned += 1;
                 self.prune_oldest(StoredState::Dead);
             }
-            Event::DedupAge => self.records.dedup.forget_oldest(),
-            Event::ConsumerAge => self.consumers.forget_next(),
+            Event::DedupAge => self.state.records.dedup.forget_oldest(),
+            Event::ConsumerAge => self.state.consumers.forget_next(),
             Event::Fire => {
                 // A message sent by a schedule joins the ready line as by time, not
                 // as by a command.
-                let ticket = std::mem::take(&mut self.ticket);
+                let ticket = std::mem::take(&mut self.state.ticket);
                 ticked.fired += u64::from(self.fire_next(at));
-                self.ticket = ticket;
+                self.state.ticket = ticket;
             }
             // This step ends here; the messages that a batch releases are settled below.
             Event::Release => self.end_dying(at),
@@ -106,13 +108,13 @@ impl Queue {
         // Messages that waited for the end of a run join the ready line as by time, like those of a
         // schedule.
         let ticket = match seeded(Bug::RerunJoinsByCommand) {
-            true => self.ticket,
-            false => std::mem::take(&mut self.ticket),
+            true => self.state.ticket,
+            false => std::mem::take(&mut self.state.ticket),
         };
-        let expired = self.totals.expired;
+        let expired = self.state.totals.expired;
         let released = self.settle(at);
-        progress.ticked.expired += self.totals.expired - expired;
-        self.ticket = ticket;
+        progress.ticked.expired += self.state.totals.expired - expired;
+        self.state.ticket = ticket;
         if first.is_some() && first == self.first_of(event) {
             progress.steps = progress.steps.saturating_sub(1);
             progress.stuck.add(event);
@@ -124,8 +126,8 @@ impl Queue {
     /// Moves the message that expires first to dead, as of `at`. `by`: how an
     /// operation that makes it expire places its group, or `None` if time does.
     pub(in crate::queue) fn expire_next(&mut self, at: Millis, by: Option<Join>) {
-        if let Some(((_, seq), ())) = self.expiring.first() {
-            let group = self.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
+        if let Some(((_, seq), ())) = self.indexes.expiring.first() {
+            let group = self.state.store.get(seq).map_or(GroupIx::NONE, |m| m.group);
             self.leave_pending(seq);
             self.die(seq, Reason::Expired, at);
             match by {
@@ -139,7 +141,12 @@ impl Queue {
     /// budget is used up.
     fn admit_all(&mut self, at: Millis, most: u64, progress: &mut Progress) {
         let (mut first, mut last) = (true, Last::none());
-        while let Some(key) = self.expected.next().filter(|key| key.join.time <= at) {
+        while let Some(key) = self
+            .indexes
+            .expected
+            .next()
+            .filter(|key| key.join.time <= at)
+        {
             if last.is_again(key) || !first && progress.steps >= most {
                 return;
             }

@@ -106,8 +106,8 @@ impl fmt::Debug for Garbage {
 impl Queue {
     /// Marks messages and all indexes of them to be freed.
     pub(in crate::queue) fn discard_content(&mut self, store: Store, groups: Groups) {
-        self.garbage.push(groups);
-        self.garbage.push(store);
+        self.notes.garbage.push(groups);
+        self.notes.garbage.push(store);
     }
 
     /// An index is to be freed.
@@ -117,31 +117,31 @@ impl Queue {
         V: Measure + Send + Sync + 'static,
     {
         if !index.is_empty() {
-            self.garbage.push(index);
+            self.notes.garbage.push(index);
         }
     }
 
     /// Marks leases in the order of their receipts to be freed.
     pub(in crate::queue) fn discard_series(&mut self, leases: Series) {
         if leases.len() > 0 {
-            self.garbage.push(leases);
+            self.notes.garbage.push(leases);
         }
     }
 
     /// Marks named batches with all their messages to be freed.
     pub(in crate::queue) fn discard_batches(&mut self, batches: Batches) {
-        self.garbage.push(batches);
+        self.notes.garbage.push(batches);
     }
 
     /// Sets of siblings are to be freed.
     pub(in crate::queue) fn discard_siblings(&mut self, siblings: AllSiblings) {
-        self.garbage.push(siblings);
+        self.notes.garbage.push(siblings);
     }
 
     /// Remembered ids are to be freed.
     pub(in crate::queue) fn discard_ids(&mut self, ids: DedupMemory) {
         if ids.oldest().is_some() {
-            self.garbage.push(ids);
+            self.notes.garbage.push(ids);
         }
     }
 
@@ -149,11 +149,11 @@ impl Queue {
     pub fn free_garbage(&mut self, most: usize) -> bool {
         let mut left = most;
         while left > 0 {
-            let Some(last) = self.garbage.0.last_mut() else {
+            let Some(last) = self.notes.garbage.0.last_mut() else {
                 return false;
             };
             match last.free_some() {
-                0 => drop(self.garbage.0.pop()),
+                0 => drop(self.notes.garbage.0.pop()),
                 cost => left = left.saturating_sub(cost),
             }
         }
@@ -162,6 +162,6 @@ impl Queue {
 
     /// Whether [`Queue::free_garbage`] has work.
     pub fn has_garbage(&self) -> bool {
-        !self.garbage.0.is_empty()
+        !self.notes.garbage.0.is_empty()
     }
 }

@@ -61,78 +61,81 @@ impl Queue {
     fn purge_all(&mut self) -> u64 {
         self.forget_taken_ids();
         let removed = State::ALL.iter().map(|state| self.count(*state)).sum();
-        if removed > 0 || self.groups.held_count() > 0 {
+        if removed > 0 || self.state.groups.held_count() > 0 {
             self.changed();
         }
         if removed > 0 {
             self.note_purge_of_all();
         }
-        let watched = self.watched.iter();
+        let watched = self.notes.watched.iter();
         let watched: Vec<Seq> = watched.filter_map(|id| self.find(id)).collect();
         for seq in watched {
             self.publish_removed(seq);
         }
-        let groups = self.groups.without_messages(self.settings.breaker.as_ref());
-        let groups = std::mem::replace(&mut self.groups, groups);
-        let store = std::mem::take(&mut self.store);
+        let groups = self
+            .state
+            .groups
+            .without_messages(self.state.settings.breaker.as_ref());
+        let groups = std::mem::replace(&mut self.state.groups, groups);
+        let store = std::mem::take(&mut self.state.store);
         self.discard_content(store, groups);
-        for index in std::mem::take(&mut self.waiting).into_indexes() {
+        for index in std::mem::take(&mut self.indexes.waiting).into_indexes() {
             self.discard_index(index);
         }
-        self.first_dues = FirstDues::default();
-        let expiring = std::mem::take(&mut self.expiring);
+        self.indexes.first_dues = FirstDues::default();
+        let expiring = std::mem::take(&mut self.indexes.expiring);
         self.discard_index(expiring);
-        for index in std::mem::take(&mut self.records).into_indexes() {
+        for index in std::mem::take(&mut self.state.records).into_indexes() {
             self.discard_index(index);
         }
-        for line in std::mem::take(&mut self.ready_line).into_sets() {
+        for line in std::mem::take(&mut self.indexes.ready_line).into_sets() {
             self.discard_index(line);
         }
-        for lane in std::mem::take(&mut self.expected).into_lanes() {
+        for lane in std::mem::take(&mut self.indexes.expected).into_lanes() {
             self.discard_index(lane);
         }
-        let (in_step, others, ends) = std::mem::take(&mut self.leases).into_indexes();
+        let (in_step, others, ends) = std::mem::take(&mut self.state.leases).into_indexes();
         self.discard_series(in_step);
         self.discard_index(others);
         self.discard_index(ends);
-        for index in std::mem::take(&mut self.held).into_indexes() {
+        for index in std::mem::take(&mut self.indexes.held).into_indexes() {
             self.discard_index(index);
         }
-        if let Some(batches) = self.batches.take() {
+        if let Some(batches) = self.state.batches.take() {
             self.discard_batches(*batches);
         }
         self.all_children_gone();
         self.all_detached_gone();
         self.empty_limits();
-        if let Some(fair) = self.fair.as_deref_mut() {
+        if let Some(fair) = self.state.fair.as_deref_mut() {
             fair.clear();
             fair.plain = fair.plain.without_running();
         }
-        self.ids = Ids::new(self.ids.salt());
-        self.plain_position = None;
+        self.state.ids = Ids::new(self.state.ids.salt());
+        self.state.plain_position = None;
         self.withdraw_plain();
-        self.grouped_ready = 0;
-        self.grouped_running = 0;
-        self.bytes = 0;
-        self.running_bytes = 0;
-        self.consumers.unmention_all();
+        self.indexes.grouped_ready = 0;
+        self.indexes.grouped_running = 0;
+        self.indexes.bytes = 0;
+        self.indexes.running_bytes = 0;
+        self.state.consumers.unmention_all();
         removed
     }
 
     /// Frees the ids of messages that have ended and left no record.
     fn forget_taken_ids(&mut self) {
-        let ids = std::mem::take(&mut self.records.dedup);
-        self.effects.changed |= ids.oldest().is_some();
+        let ids = std::mem::take(&mut self.state.records.dedup);
+        self.notes.effects.changed |= ids.oldest().is_some();
         self.discard_ids(ids);
     }
 
     /// Ends all holds of this group by dead messages, including those that were pruned.
     fn free_from_holds(&mut self, name: &[u8], now: Millis) {
-        let Some(ix) = self.groups.find(name) else {
+        let Some(ix) = self.state.groups.find(name) else {
             return;
         };
         if self.end_holds(ix) {
-            self.effects.changed = true;
+            self.notes.effects.changed = true;
             self.refresh(ix, now, self.join(now));
         }
     }
@@ -152,7 +155,7 @@ impl Queue {
     /// Removes a message from any state. Returns whether it was there. The caller
     /// refreshes its group.
     fn remove(&mut self, seq: Seq) -> bool {
-        let Some(message) = self.store.get(seq) else {
+        let Some(message) = self.state.store.get(seq) else {
             return false;
         };
         let (stored, group, size) = (message.stored, message.group, message.payload_len());
@@ -163,11 +166,11 @@ impl Queue {
         match stored {
             StoredState::Delayed | StoredState::Due | StoredState::Retry | StoredState::Held => {
                 self.leave_pending(seq);
-                self.bytes -= size;
+                self.indexes.bytes -= size;
             }
             StoredState::Running => {
                 self.unlease(seq);
-                self.bytes -= size;
+                self.indexes.bytes -= size;
             }
             StoredState::Finished | StoredState::Dead | StoredState::Cancelled => {
                 self.unhold(seq, group);

@@ -48,7 +48,7 @@ impl Builder {
     ///
     /// Errors: the part is out of range, or a group has this name already.
     pub fn group(&mut self, group: &[u8], part: GroupPart) -> Checked {
-        check::group(&part, self.queue.next_seq, self.queue.last)?;
+        check::group(&part, self.queue.state.next_seq, self.queue.state.last)?;
         let ix = match part.is_hidden {
             true => {
                 let is_plain = part.settings.is_none() && part.paused_until.is_none();
@@ -56,11 +56,11 @@ impl Builder {
                     is_plain && part.held_by.is_empty(),
                     "messages without a group have settings, a pause or a hold",
                 )?;
-                self.queue.groups.find_or_add_hidden(group)
+                self.queue.state.groups.find_or_add_hidden(group)
             }
             false => {
                 name(group)?;
-                self.queue.groups.find_or_add(group)
+                self.queue.state.groups.find_or_add(group)
             }
         };
         // A new group gets the next slot, so its slot number tells whether the name
@@ -83,7 +83,7 @@ impl Builder {
         check::breaker(&circuit, &self.queue)?;
         let is_new = match group {
             None => {
-                let breaker = &mut self.queue.plain_breaker;
+                let breaker = &mut self.queue.state.plain_breaker;
                 breaker.replace(Box::new(circuit)).is_none()
             }
             Some(number) => {
@@ -101,21 +101,21 @@ impl Builder {
         let queue = &mut self.queue;
         let mut line: Vec<(Position, Kind)> = Vec::new();
         let mut homes = Vec::new();
-        check::probe(queue, queue.plain_breaker.as_deref(), GroupIx::NONE)?;
-        let rule = queue.settings.breaker;
+        check::probe(queue, queue.state.plain_breaker.as_deref(), GroupIx::NONE)?;
+        let rule = queue.state.settings.breaker;
         for new in self.groups.drain(..) {
             let pending = new.pending;
-            queue.groups.with(new.ix, |group| {
+            queue.state.groups.with(new.ix, |group| {
                 group.backlog = Backlog::from_members(pending)
             });
-            let Some(group) = queue.groups.get_mut(new.ix) else {
+            let Some(group) = queue.state.groups.get_mut(new.ix) else {
                 continue;
             };
             let ext = group.ext_mut();
             ext.settings = new.part.settings;
             ext.paused_until = new.part.paused_until;
             for (seq, id) in new.part.held_by {
-                let message = queue.store.get(seq);
+                let message = queue.state.store.get(seq);
                 let is_there = |m: &Message| m.stored.is_dead() && m.group == new.ix;
                 match message.is_some_and(is_there) {
                     true => ext.holds.add(seq),
@@ -125,17 +125,17 @@ impl Builder {
             ext.turn = new.part.turn;
             if let (Some(circuit), Some(rule)) = (new.part.breaker, &rule) {
                 check::probe(queue, Some(&circuit), new.ix)?;
-                queue.groups.set_breaker(new.ix, circuit, rule);
+                queue.state.groups.set_breaker(new.ix, circuit, rule);
             }
-            let last = queue.last;
-            let Some(group) = queue.groups.get_mut(new.ix) else {
+            let last = queue.state.last;
+            let Some(group) = queue.state.groups.get_mut(new.ix) else {
                 continue;
             };
             if let Some(position) = new.part.line {
                 let key = position.key(new.ix);
                 group.set_positions(Some(key), &[]);
                 group.counted = true;
-                queue.grouped_ready += group.backlog.all().count_at(StoredState::Due);
+                queue.indexes.grouped_ready += group.backlog.all().count_at(StoredState::Due);
                 match new.part.home {
                     Some((limit, cost)) => homes.push((key, limit, cost)),
                     None => line.push((
@@ -148,17 +148,17 @@ impl Builder {
                     )),
                 }
             }
-            let Some(group) = queue.groups.get(new.ix) else {
+            let Some(group) = queue.state.groups.get(new.ix) else {
                 continue;
             };
             let blocked =
-                queue.waits_behind_failed(group) && queue.waits_for_retry(group, queue.last);
+                queue.waits_behind_failed(group) && queue.waits_for_retry(group, queue.state.last);
             let can_give = !group.backlog.all().is_empty()
                 && !blocked
                 && !queue.is_held_by_dead(group)
                 && !queue.is_busy(group)
-                && !group.is_paused(queue.last)
-                && group.lets(queue.last) != Lets::None;
+                && !group.is_paused(queue.state.last)
+                && group.lets(queue.state.last) != Lets::None;
             ensure(
                 can_give || !group.is_in_line(),
                 "a group is in the ready line but can give nothing",
@@ -169,16 +169,16 @@ impl Builder {
                 .part
                 .wake
                 .filter(|_| !group.backlog.all().is_empty() || group.ext().paused_until.is_some());
-            queue.groups.wake_at(new.ix, wake);
+            queue.state.groups.wake_at(new.ix, wake);
             queue.expect_next(new.ix);
-            queue.groups.settle(new.ix);
+            queue.state.groups.settle(new.ix);
         }
         let homed = homes.iter().map(|(key, ..)| key);
         let keys = line.iter().map(|(key, _)| key);
-        let keys = keys.chain(&queue.plain_position);
+        let keys = keys.chain(&queue.state.plain_position);
         let keys = keys.chain(homed);
-        queue.ticket = keys.map(|key| key.join.ticket).max().unwrap_or(0);
-        queue.ready_line = ReadyLine::from_positions(line);
+        queue.state.ticket = keys.map(|key| key.join.ticket).max().unwrap_or(0);
+        queue.indexes.ready_line = ReadyLine::from_positions(line);
         self.enter_limits(homes)
     }
 }

@@ -28,7 +28,7 @@ impl Builder {
     /// Errors: its rule is out of range, or there are two of this name.
     pub fn limit(&mut self, limit: &[u8], part: LimitPart) -> Checked {
         name(limit)?;
-        let limits = self.queue.limits.get_or_insert_default();
+        let limits = self.queue.state.limits.get_or_insert_default();
         ensure(
             limits.find(limit).is_none(),
             "two limits have the same name",
@@ -39,7 +39,7 @@ impl Builder {
         }
         limits.restore_rule(limit, part.rule.clone());
         for window in &part.windows {
-            check::window(window, self.queue.last)?;
+            check::window(window, self.queue.state.last)?;
         }
         self.limits.push((limit.into(), part));
         Ok(())
@@ -56,7 +56,7 @@ impl Builder {
         common: Option<(u64, u64)>,
     ) -> Checked {
         let usage = usage.checked();
-        let fair = self.queue.fair.as_deref_mut();
+        let fair = self.queue.state.fair.as_deref_mut();
         let fair = fair.ok_or(Invalid("something was used, but FAIR is COUNT"))?;
         if let Some((clock, mean)) = common {
             fair.plain = usage;
@@ -64,7 +64,7 @@ impl Builder {
         }
         if let Some(number) = group {
             let group = at_mut(&mut self.groups, number).map(|group| group.ix);
-            let group = group.and_then(|ix| self.queue.groups.get_mut(ix));
+            let group = group.and_then(|ix| self.queue.state.groups.get_mut(ix));
             let group = group.ok_or(Invalid("what is used is of a group that is missing"))?;
             let is_some = usage != Usage::default();
             group.ext_mut().usage = is_some.then(|| Box::new(usage));
@@ -76,7 +76,7 @@ impl Builder {
     /// limits if it runs.
     pub(super) fn limits_of(&mut self, message: &Message, is_running: bool) -> Checked {
         let limited = message.limited();
-        let hidden = self.queue.groups.get(message.group);
+        let hidden = self.queue.state.groups.get(message.group);
         let hidden = hidden.filter(|group| group.is_hidden());
         match (limited, hidden) {
             (None, None) => return Ok(()),
@@ -92,7 +92,7 @@ impl Builder {
                 return Err(Invalid("a message without limits stands among those with"))
             }
         }
-        let limits = self.queue.limits.get_or_insert_default();
+        let limits = self.queue.state.limits.get_or_insert_default();
         if let Some(limited) = limited.filter(|_| is_running) {
             limits.count_running(limited);
         }
@@ -102,24 +102,24 @@ impl Builder {
     /// Restores the deliveries within the windows of the limits, and the groups that wait for each.
     pub(super) fn enter_limits(&mut self, homes: Vec<(Position, Box<[u8]>, u64)>) -> Checked {
         let queue = &mut self.queue;
-        if let Some(limits) = queue.limits.as_deref_mut() {
+        if let Some(limits) = queue.state.limits.as_deref_mut() {
             limits.restore_rules()?;
         }
         for (key, name, cost) in homes {
             exact(cost)?;
-            let limits = queue.limits.as_deref_mut();
+            let limits = queue.state.limits.as_deref_mut();
             let known = limits.and_then(|limits| Some((limits.find(&name)?, limits)));
             let (limit, limits) = known.ok_or(Invalid("a group waits for a missing limit"))?;
             if let Some(limit) = limits.get_mut(limit) {
                 ensure(!limit.is_pattern(), "a group waits for a pattern")?;
                 limit.line.insert(key, ());
             }
-            if let Some(group) = queue.groups.get_mut(key.group) {
+            if let Some(group) = queue.state.groups.get_mut(key.group) {
                 group.set_home(Some(Home { limit, cost }));
             }
         }
         for (name, part) in std::mem::take(&mut self.limits) {
-            let Some(limits) = queue.limits.as_deref_mut() else {
+            let Some(limits) = queue.state.limits.as_deref_mut() else {
                 continue;
             };
             let Some(ix) = limits.find(&name) else {

@@ -33,7 +33,7 @@ impl Builder {
         first_sent: Option<Millis>,
     ) -> Checked {
         ensure(
-            seq > self.last_seq && seq < self.queue.next_seq,
+            seq > self.last_seq && seq < self.queue.state.next_seq,
             "messages must be in the order of their numbers",
         )?;
         self.last_seq = seq;
@@ -43,9 +43,9 @@ impl Builder {
             message.group = group.ix;
         }
         check::content(content)?;
-        check::message(&message, term, self.queue.last_receipt)?;
+        check::message(&message, term, self.queue.state.last_receipt)?;
         ensure(
-            message.stored != StoredState::Due || message.due <= self.queue.last,
+            message.stored != StoredState::Due || message.due <= self.queue.state.last,
             "a message is stored as due before its due time",
         )?;
         if message.stored == StoredState::Running {
@@ -54,12 +54,12 @@ impl Builder {
         }
         self.limits_of(&message, message.stored == StoredState::Running)?;
         if let Some(group) = group.and_then(|number| at_mut(&mut self.groups, number)) {
-            let known = self.queue.groups.get_mut(group.ix);
+            let known = self.queue.state.groups.get_mut(group.ix);
             let known = known.ok_or(Invalid("a message names a group that is missing"))?;
             known.members += 1;
             if message.stored == StoredState::Running {
                 known.running += 1;
-                self.queue.grouped_running += 1;
+                self.queue.indexes.grouped_running += 1;
             }
             if message.stored.is_pending() && message.stored != StoredState::Held {
                 group.pending.push((message.stored, member(seq, &message)));
@@ -74,8 +74,8 @@ impl Builder {
         let size = message.payload_len();
         let (stored, due) = (message.stored, message.due);
         let own_retain = message.choices().and_then(Choices::retain);
-        self.queue.has_own_retain |= own_retain.is_some();
-        self.queue.has_reruns |= message.rerun().is_some();
+        self.queue.indexes.has_own_retain |= own_retain.is_some();
+        self.queue.indexes.has_reruns |= message.rerun().is_some();
         match stored {
             StoredState::Delayed | StoredState::Due | StoredState::Retry => {
                 let [plain, grouped] = &mut self.lanes;
@@ -84,29 +84,33 @@ impl Builder {
                     lists.push(stored, due, seq);
                 }
                 if let Some(at) = first_due(&message) {
-                    self.queue.first_dues.insert(at);
+                    self.queue.indexes.first_dues.insert(at);
                 }
                 if let Some(at) = self.queue.expiry(&message) {
                     self.expiring.push((at, seq));
                 }
-                self.queue.bytes = self.queue.bytes.saturating_add(size);
+                self.queue.indexes.bytes = self.queue.indexes.bytes.saturating_add(size);
             }
             StoredState::Held => {
                 self.held.push(seq);
                 if let Some(at) = self.queue.expiry(&message) {
                     self.expiring.push((at, seq));
                 }
-                self.queue.bytes = self.queue.bytes.saturating_add(size);
+                self.queue.indexes.bytes = self.queue.indexes.bytes.saturating_add(size);
             }
             StoredState::Leaving => self.queue.owe_letter(seq),
             StoredState::Running => {
-                self.queue.running_bytes = self.queue.running_bytes.saturating_add(size);
-                self.queue.bytes = self.queue.bytes.saturating_add(size);
+                self.queue.indexes.running_bytes =
+                    self.queue.indexes.running_bytes.saturating_add(size);
+                self.queue.indexes.bytes = self.queue.indexes.bytes.saturating_add(size);
             }
             StoredState::Finished | StoredState::Dead | StoredState::Cancelled => {
                 if message.group.is_some() {
                     let key = order_key(seq, &message);
-                    self.queue.groups.enter_record(message.group, stored, key);
+                    self.queue
+                        .state
+                        .groups
+                        .enter_record(message.group, stored, key);
                     self.grouped_records += 1;
                 }
                 let list = self
@@ -125,17 +129,17 @@ impl Builder {
                 let consumer = at_mut(&mut self.consumers, number);
                 let consumer =
                     consumer.ok_or(Invalid("a message names a consumer that is missing"))?;
-                let consumers: &mut Consumers = &mut self.queue.consumers;
+                let consumers: &mut Consumers = &mut self.queue.state.consumers;
                 consumers.mention(consumer, stored == StoredState::Running)
             }
         });
         if let Some(id) = content.id.filter(|_| stored != StoredState::Leaving) {
-            self.given.push((self.queue.ids.hash_of(id), seq));
+            self.given.push((self.queue.state.ids.hash_of(id), seq));
         }
-        self.queue.store.insert(seq, message, content);
+        self.queue.state.store.insert(seq, message, content);
         if let Some(first) = first_sent {
             exact(first)?;
-            self.queue.store.set_first_sent(seq, first);
+            self.queue.state.store.set_first_sent(seq, first);
         }
         Ok(())
     }

@@ -70,14 +70,14 @@ impl Builder {
     pub fn new(whole: Whole) -> Result<Builder, Invalid> {
         check::whole(&whole)?;
         let mut queue = Queue::new(whole.settings, whole.clock, whole.salt);
-        queue.last = whole.last;
-        queue.next_seq = whole.next_seq;
-        queue.last_receipt = whole.last_receipt;
-        queue.totals = whole.totals;
-        queue.lateness = whole.lateness;
-        queue.window = whole.window;
-        queue.paused_until = whole.paused_until;
-        queue.plain_position = whole.plain_position.map(|at| at.key(GroupIx::NONE));
+        queue.state.last = whole.last;
+        queue.state.next_seq = whole.next_seq;
+        queue.state.last_receipt = whole.last_receipt;
+        queue.state.totals = whole.totals;
+        queue.state.lateness = whole.lateness;
+        queue.state.window = whole.window;
+        queue.state.paused_until = whole.paused_until;
+        queue.state.plain_position = whole.plain_position.map(|at| at.key(GroupIx::NONE));
         Ok(Builder {
             queue,
             groups: Vec::new(),
@@ -111,7 +111,10 @@ impl Builder {
         name(consumer)?;
         if let Some((last_seen, counts)) = known {
             exact(last_seen)?;
-            self.queue.consumers.restore(consumer, last_seen, counts);
+            self.queue
+                .state
+                .consumers
+                .restore(consumer, last_seen, counts);
         }
         self.consumers.push(consumer.into());
         Ok(())
@@ -127,11 +130,11 @@ impl Builder {
             "a delivery with a token must have a receipt and 1 to 1000 messages",
         )?;
         ensure(
-            end <= self.queue.last_receipt + 1,
+            end <= self.queue.state.last_receipt + 1,
             "a delivery with a token has a receipt that was never given out",
         )?;
         ensure(
-            self.queue.consumers.restore_token(consumer, delivery),
+            self.queue.state.consumers.restore_token(consumer, delivery),
             "a token names a consumer that is missing",
         )
     }
@@ -140,7 +143,7 @@ impl Builder {
     /// order of their receipts.
     pub fn old_end(&mut self, receipt: Receipt, end: Millis) -> Checked {
         exact(end)?;
-        let ends = &mut self.queue.old_ends;
+        let ends = &mut self.queue.state.old_ends;
         ensure(
             ends.last_key_value()
                 .is_none_or(|(last, _)| *last < receipt),
@@ -154,7 +157,7 @@ impl Builder {
     ///
     /// Errors: that was said before, or says nothing.
     pub fn dead_letters(&mut self, letters: DeadLetters) -> Checked {
-        let before = &mut self.queue.dead_letters;
+        let before = &mut self.queue.state.dead_letters;
         ensure(
             before.is_none() && letters != DeadLetters::default(),
             "what became of dead messages is told twice, or says nothing",
@@ -169,14 +172,15 @@ impl Builder {
     /// missing or has one.
     pub fn detached(&mut self, detached: Detached) -> Checked {
         let queue = &mut self.queue;
-        let is_cut = |seq: &Seq| queue.store.get(*seq).is_some() && queue.parent_of(*seq).is_none();
+        let is_cut =
+            |seq: &Seq| queue.state.store.get(*seq).is_some() && queue.parent_of(*seq).is_none();
         ensure(
-            queue.detached.is_none()
+            queue.state.detached.is_none()
                 && !detached.ties().is_nothing()
                 && detached.children.iter().all(is_cut),
             "the lost ties to other keys are told twice, or say nothing, or are there",
         )?;
-        queue.detached = Some(Box::new(detached));
+        queue.state.detached = Some(Box::new(detached));
         Ok(())
     }
 
@@ -188,8 +192,8 @@ impl Builder {
     /// Adds a schedule. Schedules come in the order of their creation.
     pub fn schedule(&mut self, name: &[u8], mut schedule: Schedule) -> Checked {
         schedule_name(name)?;
-        check::schedule(&schedule, self.queue.next_seq)?;
-        let schedules: &mut Schedules = &mut self.queue.schedules;
+        check::schedule(&schedule, self.queue.state.next_seq)?;
+        let schedules: &mut Schedules = &mut self.queue.state.schedules;
         ensure(
             schedules.get(name).is_none(),
             "two schedules have the same name",
@@ -203,7 +207,7 @@ impl Builder {
     pub fn dedup(&mut self, id: &[u8], ended_at: Millis) -> Checked {
         name(id)?;
         exact(ended_at)?;
-        let dedup = &mut self.queue.records.dedup;
+        let dedup = &mut self.queue.state.records.dedup;
         ensure(dedup.ended_at(id).is_none(), "DEDUP remembers an id twice")?;
         dedup.remember(id, ended_at);
         Ok(())
@@ -213,7 +217,7 @@ impl Builder {
     /// receipts.
     pub fn batch(&mut self, first: Receipt, len: u64) -> Checked {
         let before = self.batches.last().map_or(0, |batch| batch.last);
-        leases::batch(first, len, before, self.queue.last_receipt)?;
+        leases::batch(first, len, before, self.queue.state.last_receipt)?;
         self.batches.push(Batch::new(first, len));
         Ok(())
     }
@@ -226,14 +230,14 @@ impl Builder {
         let running = leases::batches(&mut self.running, &self.batches)?;
         for (number, first) in running.of_groups {
             let ix = at_mut(&mut self.groups, number).map(|group| group.ix);
-            if let Some(group) = ix.and_then(|ix| self.queue.groups.get_mut(ix)) {
+            if let Some(group) = ix.and_then(|ix| self.queue.state.groups.get_mut(ix)) {
                 if !group.is_hidden() {
                     group.open_batch(first);
                 }
             }
         }
         let leases = self.running.iter().map(|running| running.lease);
-        self.queue.leases = Leases::from_parts(leases.collect(), running.batches);
+        self.queue.state.leases = Leases::from_parts(leases.collect(), running.batches);
         let (held, released) = (
             std::mem::take(&mut self.held),
             std::mem::take(&mut self.released),
@@ -241,23 +245,23 @@ impl Builder {
         enter_held(&mut self.queue, held, released)?;
         siblings::check_all(&self.queue)?;
         self.enter_groups()?;
-        let ids = &mut self.queue.ids;
-        ids.restore_salts(self.salts, self.queue.next_seq);
+        let ids = &mut self.queue.state.ids;
+        ids.restore_salts(self.salts, self.queue.state.next_seq);
         ensure(
-            ids.insert_all(&self.queue.store, &self.given),
+            ids.insert_all(&self.queue.state.store, &self.given),
             "two messages have the same id",
         )?;
 
         let [plain, grouped] = self.lanes.map(lanes);
-        self.queue.waiting = Waiting { plain, grouped };
-        self.queue.expiring = index(self.expiring);
+        self.queue.indexes.waiting = Waiting { plain, grouped };
+        self.queue.indexes.expiring = index(self.expiring);
         let [finished, dead, cancelled] = self.ended;
-        self.queue.records = Records {
+        self.queue.state.records = Records {
             finished: index(finished),
             dead: index(dead),
             cancelled: index(cancelled),
             own: own_records(self.own),
-            dedup: std::mem::take(&mut self.queue.records.dedup),
+            dedup: std::mem::take(&mut self.queue.state.records.dedup),
             grouped: self.grouped_records,
         };
         ensure(
@@ -265,13 +269,13 @@ impl Builder {
             "the clock of a queue is ahead of too many fires of its schedules",
         )?;
         ensure(
-            self.queue.settings.dead_to.is_some() || !self.queue.has_leaving(),
+            self.queue.state.settings.dead_to.is_some() || !self.queue.has_leaving(),
             "a message is on its way to another queue, and there is no other queue",
         )?;
-        self.queue.wake = 0;
+        self.queue.indexes.wake = 0;
         // Operations rely on this position being right, and a forged snapshot may
         // give a wrong one.
-        self.queue.plain_position = self.queue.plain_key(self.queue.last);
+        self.queue.state.plain_position = self.queue.plain_key(self.queue.state.last);
         Ok(self.queue)
     }
 }

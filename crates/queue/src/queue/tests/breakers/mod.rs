@@ -49,7 +49,7 @@ fn opened(group: Option<&'static str>) -> Fixture {
 /// The state of the breaker of the group `g`, or of the ungrouped messages.
 fn breaker(b: &Fixture, group: Option<&str>) -> (&'static str, Option<Millis>) {
     let ix = group.map_or(Some(GroupIx::NONE), |name| {
-        b.queue.groups.find(name.as_bytes())
+        b.queue.state.groups.find(name.as_bytes())
     });
     let circuit = ix.and_then(|ix| b.queue.breaker(ix));
     circuit.map_or(("closed", None), |c| (c.state(b.now), c.open_until(b.now)))
@@ -110,12 +110,12 @@ fn a_group_is_kept_while_open_or_half_open_and_for_its_failures() {
     b.to("g");
     b.to("h");
     fail(&mut b, 2);
-    assert_eq!((b.queue.groups.len(), listed(&b)), (2, 0));
+    assert_eq!((b.queue.state.groups.len(), listed(&b)), (2, 0));
     b.apply(&Op::Purge {
         state: None,
         group: None,
     });
-    assert_eq!((b.queue.groups.len(), listed(&b)), (2, 0));
+    assert_eq!((b.queue.state.groups.len(), listed(&b)), (2, 0));
     b.to("g");
     fail(&mut b, 1);
     b.apply(&Op::Purge {
@@ -123,16 +123,16 @@ fn a_group_is_kept_while_open_or_half_open_and_for_its_failures() {
         group: None,
     });
     assert_eq!(breaker(&b, Some("g")).0, "open");
-    assert_eq!((b.queue.groups.len(), listed(&b)), (2, 1));
+    assert_eq!((b.queue.state.groups.len(), listed(&b)), (2, 1));
     assert_eq!(b.queue.groups_listed(), 1);
     b.wait(99);
-    assert_eq!((b.queue.groups.len(), listed(&b)), (2, 1));
+    assert_eq!((b.queue.state.groups.len(), listed(&b)), (2, 1));
     b.wait(1);
-    assert_eq!((b.queue.groups.len(), listed(&b)), (1, 1));
+    assert_eq!((b.queue.state.groups.len(), listed(&b)), (1, 1));
     b.to("g");
     let probe = fetch_one(&mut b);
     b.ack(&[probe.1]);
-    assert_eq!((b.queue.groups.len(), listed(&b)), (0, 0));
+    assert_eq!((b.queue.state.groups.len(), listed(&b)), (0, 0));
 }
 
 #[test]

@@ -231,7 +231,7 @@ fn one_fetch_looks_at_some_of_very_many_groups_that_fall_due_behind_a_full_limit
     }
     f.now += 10;
     let moment = Moment::at_ms(f.now);
-    let left = |f: &Fixture| f.queue.expected.by(f.now).count();
+    let left = |f: &Fixture| f.queue.indexes.expected.by(f.now).count();
     for expected in [1100, 76, 0] {
         assert_eq!(left(&f), expected);
         let done = f.queue.apply(&Op::fetch(Fetch::one()), moment).unwrap();

@@ -131,7 +131,7 @@ impl World {
     /// Whether messages are due that were not promoted. A group waits for the limits of its first
     /// promoted message.
     fn is_behind(&self) -> bool {
-        let promotion = self.queue.waiting.next_promotion();
+        let promotion = self.queue.indexes.waiting.next_promotion();
         promotion.is_some_and(|(due, _)| due <= self.now)
     }
 
@@ -207,7 +207,7 @@ impl World {
         if !self.plain || self.is_behind() || self.queue.is_paused(self.now) {
             return;
         }
-        for (ix, group) in self.queue.groups.starting_at(0) {
+        for (ix, group) in self.queue.state.groups.starting_at(0) {
             let head = group.and_then(|group| self.queue.group_head(group, self.now));
             let Some(head) = head else {
                 continue;
@@ -334,7 +334,7 @@ impl World {
                 });
             }
             Step::Cancel(n) => {
-                let seqs: Vec<Seq> = self.queue.store.iter().map(|(seq, _)| seq).collect();
+                let seqs: Vec<Seq> = self.queue.state.store.iter().map(|(seq, _)| seq).collect();
                 let Some(seq) = seqs.get(usize::from(n) % seqs.len().max(1)) else {
                     return;
                 };
