@@ -231,6 +231,17 @@ def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().split()) <= 1_600
 
 
+def first_cells(page):
+    return set(re.findall(r"^\| ([^|]*[^|-]) \|", page, re.MULTILINE))
+
+
+def test_the_index_of_the_drivers_has_the_words_of_the_readme():
+    table = (ROOT / "README.md").read_text().split("| framework |")[1].split("\n\n")[0]
+    told = first_cells(table)
+    assert len(told) >= 10
+    assert told <= first_cells((ROOT / "docs/drivers/README.md").read_text())
+
+
 def figures(page):
     """The rows of a table whose second column is ours: ours, the peer's, the result, the target, PASS."""
     found, ours = [], False
