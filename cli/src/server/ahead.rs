@@ -1,5 +1,7 @@
 //! Commands that are on their way: the server works on them while the program does something else.
 
+use std::collections::VecDeque;
+
 use redis::{Cmd, Value};
 
 use super::{Link, Server};
@@ -10,7 +12,7 @@ use crate::failure::Failure;
 pub struct Ahead {
     /// How many replies have not been read.
     awaited: usize,
-    replies: Vec<Result<Value, Failure>>,
+    replies: VecDeque<Result<Value, Failure>>,
 }
 
 impl Server {
@@ -31,23 +33,29 @@ impl Server {
         Ok(())
     }
 
-    /// Waits for the replies of the commands that were begun, and returns a reply or an error for each.
-    pub fn replies(&mut self) -> Result<Vec<Result<Value, Failure>>, Failure> {
-        self.catch_up()?;
-        Ok(std::mem::take(&mut self.ahead.replies))
+    /// Waits for the replies of the first `count` commands that were begun, and returns a reply or an error for each.
+    pub fn replies(&mut self, count: usize) -> Result<Vec<Result<Value, Failure>>, Failure> {
+        let missing = count.saturating_sub(self.ahead.replies.len());
+        self.receive(missing.min(self.ahead.awaited))?;
+        let count = count.min(self.ahead.replies.len());
+        Ok(self.ahead.replies.drain(..count).collect())
     }
 
     /// Reads the replies that are under way, so that the next one is that of the next command.
     pub(super) fn catch_up(&mut self) -> Result<(), Failure> {
+        self.receive(self.ahead.awaited)
+    }
+
+    fn receive(&mut self, count: usize) -> Result<(), Failure> {
         let Link::One(connection) = &mut self.link else {
             return Ok(());
         };
-        while self.ahead.awaited > 0 {
+        for _ in 0..count {
             let reply = connection.recv_response().and_then(Value::extract_error);
             self.ahead.awaited -= 1;
             match reply.map_err(Failure::from) {
                 Err(failure @ Failure::Lost(_)) => return Err(failure),
-                reply => self.ahead.replies.push(reply),
+                reply => self.ahead.replies.push_back(reply),
             }
         }
         Ok(())

@@ -2,18 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use redis::Value;
 use serde_json::json;
 
 use super::args::{DeadJobs, ImportArgs};
 use super::fault::{at_source, at_target_end};
 use super::keys::Keys;
 use super::peer::{Names, Peer, Place, State};
-use super::read::{clock, number, texts};
+use super::read::{clock, number};
 use super::record::Record;
-use super::script::{claim, passed, Script, Want};
+use super::script::{claim, parts, Script, Want};
 use crate::failure::Failure;
-use crate::model::record::unexpected;
 use crate::output::Output;
 use crate::server::Server;
 use crate::table::Table;
@@ -195,13 +193,9 @@ fn peek(
         now: here(),
     };
     let cmd = claim(script, &Keys::of(stem.to_vec()), place, "peek", "", want);
-    let reply = source.call(&cmd).map_err(at_source)?;
-    let Value::Array(parts) = &reply else {
-        return Err(unexpected());
-    };
-    let records = texts(parts.first().cloned().ok_or_else(unexpected)?);
+    let (records, stays) = parts(source.call(&cmd).map_err(at_source)?)?;
     Ok((
         records.into_iter().filter_map(Record::unpack).collect(),
-        passed(reply)?,
+        stays,
     ))
 }

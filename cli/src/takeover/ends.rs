@@ -1,25 +1,16 @@
 //! Both ends of an import: the connections, the ledger, and the scripts.
 
-use std::time::{Duration, Instant};
-
-use redis::Value;
-
+use super::disk::Disk;
 use super::fault::{at_source, at_target_end};
 use super::keys::Keys;
 use super::ledger::Ledger;
 use super::peer::{Peer, Words};
-use super::read::{info, text, texts};
+use super::read::{text, texts};
 use super::record::{Bytes, Record};
 use super::script::Script;
 use super::sending::{self, Job, Sent};
 use crate::failure::Failure;
 use crate::server::Server;
-
-/// The longest wait for the disk of the target, ms.
-const DISK: u64 = 10_000;
-
-/// The most claimed jobs that are sent and not deleted.
-const WINDOW: usize = 20_000;
 
 /// Both ends.
 pub struct Ends {
@@ -29,34 +20,35 @@ pub struct Ends {
     pub target: Server,
     /// The ledger.
     pub ledger: Ledger,
+    /// The wait for the disks of the ledger and of the target.
+    pub disk: Disk,
     /// The scripts: claims and their return, the end of a batch, the lease, sending, and what takes messages out again.
     pub peer: Script,
     settle: Script,
     lease: Script,
     send: Script,
     back: Script,
-    /// Whether the target says when its disk has what it was sent.
-    waits_for_disk: bool,
 }
 
 impl Ends {
-    /// Makes the scripts known.
+    /// Makes the scripts known. `waiting` is another connection to the target.
     pub fn new(
         source: Server,
         target: Server,
+        waiting: Server,
         ledger: Ledger,
         peer: &dyn Peer,
     ) -> Result<Ends, Failure> {
         let mut ends = Ends {
             source,
             target,
+            disk: Disk::start(ledger.file()?, waiting)?,
             ledger,
             peer: Script::new(&[&peer.row().script()]),
             settle: Script::new(&[include_str!("lua/settle.lua")]),
             lease: Script::new(&[include_str!("lua/lease.lua")]),
             send: Script::new(&[include_str!("lua/send.lua")]),
             back: Script::new(&[include_str!("lua/purge.lua"), include_str!("lua/back.lua")]),
-            waits_for_disk: false,
         };
         for script in [&mut ends.peer, &mut ends.settle, &mut ends.lease] {
             script.load(&mut ends.source).map_err(at_source)?;
@@ -64,32 +56,7 @@ impl Ends {
         for script in [&mut ends.send, &mut ends.back] {
             script.load(&mut ends.target).map_err(at_target_end)?;
         }
-        let is_on = info(&mut ends.target, "persistence", "aof_enabled");
-        ends.waits_for_disk = is_on.as_deref() == Some("1") && ends.disk()?;
         Ok(ends)
-    }
-
-    /// Returns whether the target says when its disk has everything.
-    pub fn waits_for_disk(&self) -> bool {
-        self.waits_for_disk
-    }
-
-    /// Waits until the disk of the target has what it was sent. Returns whether it can say so.
-    fn disk(&mut self) -> Result<bool, Failure> {
-        let mut cmd = redis::cmd("WAITAOF");
-        cmd.arg(1).arg(0).arg(DISK);
-        for node in 0..self.target.nodes().len().max(1) {
-            match self.target.call_on(node, &cmd) {
-                Ok(Value::Array(counts)) if counts.first() == Some(&Value::Int(1)) => {}
-                Ok(Value::Array(_)) => {
-                    let words = "TARGET: its disk does not get what it was sent";
-                    return Err(Failure::mistake(words));
-                }
-                Ok(_) | Err(Failure::Refused(_)) => return Ok(false),
-                Err(failure) => return Err(at_target_end(failure)),
-            }
-        }
-        Ok(true)
     }
 
     /// Takes or renews the lease. Fails with BUSY if another ledger has it.
@@ -115,11 +82,11 @@ impl Ends {
     }
 
     /// Waits for the outcome of the jobs that are being sent.
-    pub fn sent(&mut self) -> Result<Sent, Failure> {
-        sending::outcome(&mut self.target)
+    pub fn sent(&mut self, jobs: &[Job]) -> Result<Sent, Failure> {
+        sending::outcome(&mut self.target, jobs)
     }
 
-    /// Takes the first `count` jobs off the claim list, once ledger and target have them on their disks.
+    /// Takes the first `count` jobs off the claim list. Ledger and target have them on their disks by now.
     pub fn settle(
         &mut self,
         keys: &Keys,
@@ -127,10 +94,6 @@ impl Ends {
         count: usize,
         stays: &[Bytes],
     ) -> Result<(), Failure> {
-        self.ledger.sync()?;
-        if self.waits_for_disk {
-            self.disk()?;
-        }
         let mut cmd = self.settle.call(&[&keys.claim, &keys.stays, &keys.lease]);
         cmd.arg(token).arg(count).arg(stays);
         self.source.call(&cmd).map_err(at_source)?;
@@ -185,9 +148,4 @@ pub enum Back {
     Stays,
     /// The messages of an undo up to this place.
     Undo(u64),
-}
-
-/// Returns whether it is time to delete from a claim list.
-pub fn is_time(window: usize, last: Instant, least: Duration) -> bool {
-    window >= WINDOW || (window > 0 && last.elapsed() >= least)
 }

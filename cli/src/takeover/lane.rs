@@ -4,12 +4,13 @@ mod batch;
 mod begin;
 mod pace;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use super::ends::{is_time, Back, Ends};
+use super::disk::Answer;
+use super::ends::{Back, Ends};
 use super::fault::{at_source, at_target_end};
 use super::keys::Keys;
 use super::peer::{command, on, Names, Peer, Place, Running, Seen, State};
@@ -23,6 +24,12 @@ pub use pace::Pace;
 
 /// How long the jobs that stay in a place are passed over before they are looked at again.
 const AGAIN: Duration = Duration::from_secs(2);
+
+/// The most claimed jobs that are at the target and not deleted.
+const WINDOW: usize = 100_000;
+
+/// The claims of a place that are under way at once. The source works on one while the reply of the other is read.
+const DEPTH: usize = 2;
 
 /// One queue on its way.
 pub struct Lane {
@@ -44,14 +51,12 @@ pub struct Lane {
     marker: String,
     /// The number of the last job that is at the target.
     sent: u64,
-    /// How many jobs at the head of the claim list are at the target, or stay.
-    window: usize,
-    /// How many jobs at the head of the claim list have been read.
-    read: usize,
+    /// The jobs of the claim list that are at the target, or stay.
+    window: Window,
+    /// Those before them, for which the disks are waited for.
+    settling: Option<(Window, Answer)>,
     /// The jobs that are being sent.
     sending: Option<Batch>,
-    /// Those of the window that stay.
-    staying: Vec<Bytes>,
     settled_at: Instant,
     /// The clock of the source less our own, ms.
     skew: i64,
@@ -60,24 +65,42 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Deletes what is at the target from the claim list.
+    /// Deletes what is at the target from the claim list, once the disks have it.
     pub fn settle(&mut self, ends: &mut Ends) -> Result<(), Failure> {
-        if self.window > 0 {
-            ends.settle(&self.keys, &self.token, self.window, &self.staying)?;
-            self.read -= self.window;
-            self.window = 0;
-            self.staying.clear();
+        self.settle_asked(ends, true)?;
+        self.ask_disks(ends)?;
+        self.settle_asked(ends, true)
+    }
+
+    /// Deletes what the disks have, and asks them for more if it is time for that.
+    pub fn settle_in_time(&mut self, ends: &mut Ends, pace: &dyn Pace) -> Result<(), Failure> {
+        let is_much = self.window.count >= WINDOW;
+        self.settle_asked(ends, is_much)?;
+        if self.settling.is_none() && (is_much || self.settled_at.elapsed() >= pace.settle()) {
+            self.ask_disks(ends)?;
+        }
+        Ok(())
+    }
+
+    fn ask_disks(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+        if self.window.count > 0 {
+            ends.ledger.write()?;
+            let answer = ends.disk.ask(format!("{}:disk", self.marker));
+            self.settling = Some((std::mem::take(&mut self.window), answer));
         }
         self.settled_at = Instant::now();
         Ok(())
     }
 
-    /// Deletes what is at the target, if it is time for that.
-    pub fn settle_in_time(&mut self, ends: &mut Ends, pace: &dyn Pace) -> Result<(), Failure> {
-        match is_time(self.window, self.settled_at, pace.settle()) {
-            true => self.settle(ends),
-            false => Ok(()),
+    fn settle_asked(&mut self, ends: &mut Ends, waits: bool) -> Result<(), Failure> {
+        let Some((window, answer)) = &self.settling else {
+            return Ok(());
+        };
+        if answer.has_come(waits)? {
+            ends.settle(&self.keys, &self.token, window.count, &window.staying)?;
+            self.settling = None;
         }
+        Ok(())
     }
 
     /// Moves what a place has. Returns how many jobs went.
@@ -99,28 +122,33 @@ impl Lane {
         if pace.stop().is_asked() {
             return Ok(0);
         }
-        self.ask(ends, Some(place), offset, pace.size())?;
-        loop {
-            let pulled = self.pulled(ends)?;
-            offset += pulled.passed.len() as u64;
-            for (_, reason) in pulled.passed.iter().filter(|(id, _)| !id.is_empty()) {
+        let mut asked = VecDeque::from([self.claim(ends, place, offset, pace.size())?]);
+        let mut is_over = false;
+        while let Some(claim) = asked.pop_front() {
+            let pulled = claim.pulled(ends)?;
+            // A claim that was asked before the last ones were seen meets them again.
+            let seen = (offset - claim.offset) as usize;
+            let passed = pulled.passed.get(seen..).unwrap_or_default();
+            offset += passed.len() as u64;
+            for (_, reason) in passed.iter().filter(|(id, _)| !id.is_empty()) {
                 *why.entry(reason.clone()).or_default() += 1;
             }
-            let is_over =
-                pace.stop().is_asked() || pulled.records.is_empty() && pulled.passed.is_empty();
-            if !is_over {
-                self.ask(ends, Some(place), offset, pace.size())?;
+            let is_empty = pulled.claimed.is_empty();
+            is_over |= pace.stop().is_asked() || is_empty && passed.is_empty() && seen == 0;
+            let depth = if is_empty { 1 } else { DEPTH };
+            while !is_over && asked.len() < depth {
+                asked.push_back(self.claim(ends, place, offset, pace.size())?);
             }
-            let went = match pulled.records.is_empty() {
+            let went = match is_empty {
                 true => self.confirm(ends, pace.stop())?,
-                false => self.push(ends, peer, pulled.records, pace.stop())?,
+                false => {
+                    let records = self.unpack(pulled.claimed)?;
+                    self.push(ends, peer, records, pace.stop())?
+                }
             };
             self.settle_in_time(ends, pace)?;
             pace.went(went);
             moved += went;
-            if is_over {
-                break;
-            }
         }
         let went = self.confirm(ends, pace.stop())?;
         pace.went(went);
@@ -246,4 +274,12 @@ struct Passed {
     count: u64,
     at: Instant,
     why: BTreeMap<String, u64>,
+}
+
+/// Jobs of the claim list that are next to each other.
+#[derive(Default)]
+struct Window {
+    count: usize,
+    /// Those of them that stay.
+    staying: Vec<Bytes>,
 }

@@ -152,13 +152,11 @@ impl Ledger {
         Ok(())
     }
 
-    /// Writes what was added, down to the disk.
-    pub fn sync(&mut self) -> Result<(), Failure> {
-        self.write()?;
+    /// Returns the file, for the one who waits until the disk has what was written.
+    pub fn file(&self) -> Result<File, Failure> {
         self.file
-            .sync_data()
-            .map_err(|error| fault(&self.path, &error))?;
-        Ok(())
+            .try_clone()
+            .map_err(|error| fault(&self.path, &error))
     }
 }
 
@@ -282,10 +280,10 @@ mod tests {
         let job = crate::takeover::record::tests::packed("wait", "", "1", &[], &[]);
         ledger.add_job("m1", &job);
         ledger.add_job("m1", &job);
-        ledger.sync().unwrap();
+        ledger.write().unwrap();
         let whole = std::fs::metadata(&path).unwrap().len();
         ledger.add(&Entry::Stays(7));
-        ledger.sync().unwrap();
+        ledger.write().unwrap();
         drop(ledger);
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.set_len(whole + 5).unwrap();
@@ -293,7 +291,7 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().len(), whole);
         assert_eq!(ledger.turn("mails", b"dq:mails", "m1"), job.number);
         assert_eq!(ledger.turn("mails", b"dq:mails", "m2"), 0);
-        ledger.sync().unwrap();
+        ledger.write().unwrap();
         drop(ledger);
         let mut reader = Reader::open(&path).unwrap();
         let first = reader.next().unwrap();

@@ -5,6 +5,7 @@
 //! has one file for each system with what it keeps where; `lua` has the scripts.
 
 pub mod args;
+mod disk;
 mod dry;
 mod ends;
 mod export;

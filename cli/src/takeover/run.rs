@@ -29,11 +29,10 @@ use crate::text::printable;
 /// The time between two looks at queues in which nothing waits.
 const LOOK: Duration = Duration::from_millis(15);
 
-/// The shortest time between two deletes from a claim list, which wait for two disks. Under `--follow` a job that comes
-/// meanwhile waits as well, so they are seldom; and the disk of a target that is asked may take a second.
-const SETTLE: Duration = Duration::from_millis(100);
+/// The shortest time between two questions whether both disks have what was moved, which then is deleted from the claim
+/// list. Under `--follow` a disk has the less to do the more seldom it is asked.
+const SETTLE: Duration = Duration::from_millis(200);
 const SETTLE_FOLLOWING: Duration = Duration::from_secs(2);
-const SETTLE_WAITING: Duration = Duration::from_secs(300);
 
 /// The time between two looks at what workers have, and between two renewals of a lease.
 const OFTEN: Duration = Duration::from_secs(2);
@@ -51,8 +50,9 @@ pub fn run(endpoint: &Endpoint, args: &ImportArgs, out: &mut Output) -> Result<(
         .map_or(endpoint.clone(), |url| endpoint.at(url, "--to"));
     let mut source = from.connect_peer().map_err(at_source)?;
     let mut target = to.connect().map_err(at_target_end)?;
+    let waiting = to.connect().map_err(at_target_end)?;
     if let Some(path) = &args.undo {
-        return undo::run(source, target, path, args, out);
+        return undo::run([source, target, waiting], path, args, out);
     }
     let Some(kind) = args.peer else {
         return Err(Failure::mistake("name the system whose queue it is"));
@@ -72,7 +72,7 @@ pub fn run(endpoint: &Endpoint, args: &ImportArgs, out: &mut Output) -> Result<(
         "hash_tag": args.hash_tag,
     });
     let ledger = Ledger::open(&path, &about)?;
-    let ends = Ends::new(source, target, ledger, peer.as_ref())?;
+    let ends = Ends::new(source, target, waiting, ledger, peer.as_ref())?;
     let stop = Stop::listen()?;
     let ledger_name = path.display().to_string();
     let import = Import {
@@ -86,7 +86,7 @@ pub fn run(endpoint: &Endpoint, args: &ImportArgs, out: &mut Output) -> Result<(
         lanes: Vec::new(),
         args,
     };
-    if !import.ends.waits_for_disk() {
+    if !import.ends.disk.asks_target {
         eprintln!(
             "dq: the target cannot be asked whether its disk has what it was sent (WAITAOF): with less than appendfsync always, \
              what it loses in a crash is lost"
@@ -335,10 +335,9 @@ impl Import<'_> {
     ) -> Result<u64, Failure> {
         let mut lost = lost.iter();
         let mut moved = 0;
-        let settle = match (self.args.follow, self.ends.waits_for_disk()) {
-            (false, _) => SETTLE,
-            (true, false) => SETTLE_FOLLOWING,
-            (true, true) => SETTLE_WAITING,
+        let settle = match self.args.follow {
+            false => SETTLE,
+            true => SETTLE_FOLLOWING,
         };
         let mut going = Going {
             settle,

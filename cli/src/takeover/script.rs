@@ -80,15 +80,16 @@ pub fn claim(
     cmd
 }
 
-/// Reads the second part of the reply of a claim: ids, each with the reason for which it stays.
-pub fn passed(reply: Value) -> Result<Vec<(Bytes, String)>, Failure> {
-    let Value::Array(mut parts) = reply else {
+/// Reads the reply of a claim: the packed jobs, and the ids of those that stay, each with its reason.
+pub fn parts(reply: Value) -> Result<(Vec<Bytes>, Vec<(Bytes, String)>), Failure> {
+    let Value::Array(parts) = reply else {
         return Err(unexpected());
     };
-    let pairs = texts(parts.pop().ok_or_else(unexpected)?);
-    let pairs = pairs.chunks_exact(2).filter_map(|pair| {
+    let [packed, stays] = <[Value; 2]>::try_from(parts).map_err(|_| unexpected())?;
+    let stays = texts(stays);
+    let pairs = stays.chunks_exact(2).filter_map(|pair| {
         let reason = String::from_utf8_lossy(pair.get(1)?).into_owned();
         Some((pair.first()?.clone(), reason))
     });
-    Ok(pairs.collect())
+    Ok((texts(packed), pairs.collect()))
 }

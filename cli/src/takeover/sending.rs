@@ -34,7 +34,7 @@ pub fn send(
     jobs: &[Job],
 ) -> Result<Sent, Failure> {
     begin(target, script, key, marker, jobs)?;
-    outcome(target)
+    outcome(target, jobs)
 }
 
 /// Begins to send jobs. [`outcome`] waits for what comes of it.
@@ -62,9 +62,10 @@ pub fn begin(
 }
 
 /// Waits for the outcome of the jobs that are being sent.
-pub fn outcome(target: &mut Server) -> Result<Sent, Failure> {
+pub fn outcome(target: &mut Server, jobs: &[Job]) -> Result<Sent, Failure> {
     let mut sent = Sent::default();
-    for reply in target.replies().map_err(at_target_end)? {
+    let calls = jobs.len().div_ceil(SCRIPT);
+    for reply in target.replies(calls).map_err(at_target_end)? {
         let reply = match reply {
             Err(Failure::Refused(words)) if words.starts_with("OOM") => {
                 sent.refused = words;

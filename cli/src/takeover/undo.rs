@@ -30,10 +30,9 @@ struct Run {
     jobs: Vec<u64>,
 }
 
-/// Puts back.
+/// Puts back. The third connection is another one to the target.
 pub fn run(
-    source: Server,
-    mut target: Server,
+    [source, mut target, waiting]: [Server; 3],
     path: &Path,
     args: &ImportArgs,
     out: &mut Output,
@@ -52,7 +51,7 @@ pub fn run(
     let runs = read(&mut reader, peer.as_ref(), now)?;
     let id = reader.id.clone();
     let ledger = Ledger::open(path, &about)?;
-    let mut ends = Ends::new(source, target, ledger, peer.as_ref())?;
+    let mut ends = Ends::new(source, target, waiting, ledger, peer.as_ref())?;
     let token = format!("{id} {} {}", path.display(), new_id()?);
     let (mut back, mut gone) = (0, 0);
     for run in &runs {

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use super::Lane;
 use crate::failure::Failure;
-use crate::model::record::unexpected;
 use crate::takeover::ends::Ends;
 use crate::takeover::fault::at_source;
 use crate::takeover::ledger::Entry;
-use crate::takeover::peer::{on, Peer, Place};
-use crate::takeover::read::texts;
+use crate::takeover::peer::{Peer, Place};
 use crate::takeover::record::{Bytes, Record};
-use crate::takeover::script::{claim, passed, Want, SCRIPT};
+use crate::takeover::script::{claim, parts, Want, SCRIPT};
 use crate::takeover::sending::Job;
 use crate::takeover::stop::Stop;
 use crate::text::printable;
@@ -24,9 +22,30 @@ const WAITS: (u64, u64) = (100, 5000);
 /// The jobs that a claim brought.
 #[derive(Debug, Default)]
 pub(super) struct Pulled {
-    pub records: Vec<Record>,
+    /// The jobs, packed.
+    pub claimed: Vec<Bytes>,
     /// The jobs that were passed over in the place, as id and reason.
     pub passed: Vec<(Bytes, String)>,
+}
+
+/// A claim that is under way.
+pub(super) struct Claim {
+    /// How many jobs of the place are passed over.
+    pub offset: u64,
+    calls: usize,
+}
+
+impl Claim {
+    /// Waits for the jobs, which are to be sent.
+    pub(super) fn pulled(&self, ends: &mut Ends) -> Result<Pulled, Failure> {
+        let mut pulled = Pulled::default();
+        for reply in ends.source.replies(self.calls).map_err(at_source)? {
+            let (claimed, passed) = parts(reply.map_err(at_source)?)?;
+            pulled.claimed.extend(claimed);
+            pulled.passed = passed;
+        }
+        Ok(pulled)
+    }
 }
 
 /// Claimed jobs that are being sent.
@@ -38,61 +57,39 @@ pub(super) struct Batch {
 }
 
 impl Lane {
-    /// Begins to claim from a place, or from none, and to read the claimed jobs that have not been read.
-    pub(super) fn ask(
+    /// Begins to claim from a place.
+    pub(super) fn claim(
         &mut self,
         ends: &mut Ends,
-        place: Option<&Place>,
+        place: &Place,
         offset: u64,
         want: usize,
-    ) -> Result<(), Failure> {
-        let mut cmds = Vec::new();
-        if let Some(place) = place {
-            let scripts = if offset == 0 {
-                want.div_ceil(SCRIPT)
-            } else {
-                1
-            };
-            for _ in 0..scripts {
-                let want = Want {
-                    offset,
-                    count: want.min(SCRIPT),
-                    now: here().saturating_add_signed(self.skew),
-                };
-                cmds.push(claim(
-                    &ends.peer,
-                    &self.keys,
-                    place,
-                    "take",
-                    &self.token,
-                    want,
-                ));
-            }
-        }
-        let mut range = on("LRANGE", &self.keys.claim);
-        range.arg(self.read).arg(self.read + want.max(SCRIPT) - 1);
-        cmds.push(range);
-        ends.source.begin(&cmds).map_err(at_source)
+    ) -> Result<Claim, Failure> {
+        let calls = if offset == 0 {
+            want.div_ceil(SCRIPT)
+        } else {
+            1
+        };
+        let want = Want {
+            offset,
+            count: want.min(SCRIPT),
+            now: here().saturating_add_signed(self.skew),
+        };
+        let cmd = claim(&ends.peer, &self.keys, place, "take", &self.token, want);
+        let cmds = vec![cmd; calls];
+        ends.source.begin(&cmds).map_err(at_source)?;
+        Ok(Claim { offset, calls })
     }
 
-    /// Waits for what was asked, which is to be sent.
-    pub(super) fn pulled(&mut self, ends: &mut Ends) -> Result<Pulled, Failure> {
-        let mut replies = ends.source.replies().map_err(at_source)?;
-        let claimed = texts(replies.pop().ok_or_else(unexpected)?.map_err(at_source)?);
-        let mut pulled = Pulled::default();
-        for reply in replies {
-            pulled.passed = passed(reply.map_err(at_source)?)?;
-        }
-        self.read += claimed.len();
-        for packed in claimed {
-            pulled.records.push(Record::unpack(packed).ok_or_else(|| {
-                let list = printable(&self.keys.claim);
-                Failure::mistake(format!(
-                    "UNKNOWN {list}: another version of dq has claimed jobs there"
-                ))
-            })?);
-        }
-        Ok(pulled)
+    /// Reads claimed jobs.
+    pub(super) fn unpack(&self, claimed: Vec<Bytes>) -> Result<Vec<Record>, Failure> {
+        let claimed = claimed.into_iter().map(Record::unpack);
+        claimed.collect::<Option<_>>().ok_or_else(|| {
+            let list = printable(&self.keys.claim);
+            Failure::mistake(format!(
+                "UNKNOWN {list}: another version of dq has claimed jobs there"
+            ))
+        })
     }
 
     /// Brings claimed jobs into the ledger, and begins to send them once those before have come. Returns how many of
@@ -143,7 +140,7 @@ impl Lane {
         };
         let (mut wait, mut rest) = (WAITS.0, jobs.as_slice());
         loop {
-            let sent = ends.sent()?;
+            let sent = ends.sent(rest)?;
             self.sent = self.sent.max(sent.last);
             why.extend(
                 sent.taken
@@ -177,12 +174,12 @@ impl Lane {
             .into_iter()
             .filter(|record| record.number <= self.sent)
         {
-            self.window += 1;
+            self.window.count += 1;
             match why.remove(&record.number) {
                 Some(reason) => {
                     *self.stays.entry(reason).or_default() += 1;
                     ends.ledger.add(&Entry::Stays(record.number));
-                    self.staying.push(record.packed);
+                    self.window.staying.push(record.packed);
                 }
                 None => {
                     *self.moved.entry(record.place).or_default() += 1;

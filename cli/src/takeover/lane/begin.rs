@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::Lane;
+use super::{Lane, Window};
 use crate::failure::Failure;
 use crate::takeover::ends::Ends;
 use crate::takeover::fault::{at_source, at_target_end};
 use crate::takeover::keys::{at_target, Keys};
 use crate::takeover::ledger::new_id;
 use crate::takeover::peer::{command, on, Names, Peer};
-use crate::takeover::read::{clock, number, text};
+use crate::takeover::read::{clock, number, text, texts};
 use crate::takeover::script::SCRIPT;
 use crate::takeover::stop::Stop;
 use crate::text::printable;
@@ -52,10 +52,9 @@ impl Lane {
             token,
             marker: String::new(),
             sent: 0,
-            window: 0,
-            read: 0,
+            window: Window::default(),
+            settling: None,
             sending: None,
-            staying: Vec::new(),
             settled_at: Instant::now(),
             skew,
             passed: BTreeMap::new(),
@@ -122,12 +121,16 @@ impl Lane {
             )));
         };
         self.sent = String::from_utf8_lossy(&last).parse().unwrap_or(0);
+        let mut read = 0;
         loop {
-            self.ask(ends, None, 0, SCRIPT)?;
-            let pulled = self.pulled(ends)?;
-            let is_last = pulled.records.is_empty();
+            let mut range = on("LRANGE", &self.keys.claim);
+            range.arg(read).arg(read + SCRIPT - 1);
+            let claimed = texts(ends.source.call(&range).map_err(at_source)?);
+            read += claimed.len();
+            let is_last = claimed.is_empty();
             if !is_last {
-                self.push(ends, peer, pulled.records, stop)?;
+                let records = self.unpack(claimed)?;
+                self.push(ends, peer, records, stop)?;
                 self.confirm(ends, stop)?;
             }
             if is_last || stop.is_asked() {
@@ -139,9 +142,9 @@ impl Lane {
 
     /// Removes the marker of the run, which then sends nothing more.
     pub(super) fn end_marker(&mut self, ends: &mut Ends) -> Result<(), Failure> {
-        let taken = format!("{}:taken", self.marker);
+        let others = [":taken", ":disk"].map(|name| format!("{}{name}", self.marker));
         ends.target
-            .call(on("DEL", self.marker.as_bytes()).arg(taken))
+            .call(on("DEL", self.marker.as_bytes()).arg(&others))
             .map_err(at_target_end)?;
         Ok(())
     }

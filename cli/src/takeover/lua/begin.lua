@@ -13,6 +13,8 @@ local key, stem, kind = KEYS[4], returns and KEYS[2] or KEYS[5], ARGV[7]
 -- What goes with the claimed jobs: keys, the fields of one hash, and what more commands remove.
 local bodies, hash, more = {}, nil, {}
 local records, members, stays, conflicts = {}, {}, {}, {}
+-- A peer may look at all jobs of a claim at once: it gets their ids, each `step` after the one before.
+local look
 
 local function stay(id, why)
   stays[#stays + 1] = id

@@ -18,6 +18,16 @@ local function is_lost(id, name)
   end
 end
 
+-- Most jobs have nothing beside them: one question for all of a claim says so.
+local sides, plain = {':dependencies', ':processed', ':failed', ':unsuccessful', ':logs'}, false
+look = function(ids, step)
+  local keys = {}
+  for nth = 1, #ids, step do
+    for _, side in ipairs(sides) do keys[#keys + 1] = colon .. ids[nth] .. side end
+  end
+  plain = #keys > 0 and redis.call('EXISTS', unpack(keys)) == 0
+end
+
 local function claim(id, score)
   -- The markers of version 4 only wake workers.
   if kind == 'list' and string.sub(id, 1, 2) == '0:' then return stay('', '') end
@@ -32,12 +42,16 @@ local function claim(id, score)
     if field == 'rjk' then rjk = fields[at + 1] elseif field == 'deid' then deid = fields[at + 1]
     elseif field == 'opts' then opts = fields[at + 1] end
   end
-  local flow = {name .. ':dependencies', name .. ':processed', name .. ':failed', name .. ':unsuccessful'}
-  if redis.call('EXISTS', name .. ':logs', unpack(flow)) > 0 then
-    if redis.call('EXISTS', unpack(flow)) > 0 then return stay(id, 'FLOW') end
-    local logs = redis.call('LRANGE', name .. ':logs', 0, 4998)
-    extra[1] = {'logs', unpack(logs)}
-    bodies[#bodies + 1] = name .. ':logs'
+  if not plain then
+    for nth = 1, 4 do
+      if redis.call('EXISTS', name .. sides[nth]) == 1 then return stay(id, 'FLOW') end
+    end
+    local logs = redis.call('LRANGE', name .. ':logs', 0, 5000)
+    if #logs > 5000 then return stay(id, 'UNKNOWN logs of more than 5,000 lines') end
+    if #logs > 0 then
+      extra[1] = {'logs', unpack(logs)}
+      bodies[#bodies + 1] = name .. ':logs'
+    end
   end
   if deid then
     local one = colon .. 'de:' .. deid

@@ -35,16 +35,15 @@ while at <= #ARGV and refused == '' do
   for nth = 1, commands do
     local size = tonumber(ARGV[at])
     if fresh and goes and refused == '' then
-      local words = {unpack(ARGV, at + 1, at + size)}
-      local reply
-      if words[1] == 'DEAD' then reply = dead(words)
-      elseif words[1] == 'SCHEDULER' then reply = scheduler(words)
-      else reply = redis.pcall(unpack(words)) end
+      local word, reply = ARGV[at + 1]
+      if word == 'DEAD' then reply = dead({unpack(ARGV, at + 1, at + size)})
+      elseif word == 'SCHEDULER' then reply = scheduler({unpack(ARGV, at + 1, at + size)})
+      else reply = redis.pcall(unpack(ARGV, at + 1, at + size)) end
       if type(reply) == 'table' and reply.err then
         refused = reply.err
       elseif not reply and nth == 1 then
         goes = false
-        if words[1] ~= 'SCHEDULER' then
+        if word ~= 'SCHEDULER' then
           taken[#taken + 1] = number
           redis.call('SADD', KEYS[2] .. ':taken', number)
         end
