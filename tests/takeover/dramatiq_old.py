@@ -13,7 +13,7 @@ if os.environ.get("DQ"):
 else:
     from dramatiq.brokers.redis import RedisBroker as Broker
 
-broker = Broker(url=f"redis://127.0.0.1:{port}")
+broker = Broker(url=f"redis://127.0.0.1:{port}{os.environ.get('TAKEOVER_QUERY', '')}")
 dramatiq.set_broker(broker)
 
 

@@ -93,14 +93,18 @@ impl Endpoint {
         }
     }
 
-    /// Returns another server, which the URL of an option names, with the same certificates.
+    /// Returns another server, which the URL of an option names, with the same certificates if that is one with TLS.
     pub fn at(&self, url: &str, option: &'static str) -> Endpoint {
-        Endpoint {
+        let mut other = Endpoint {
             url: Some(url.to_owned()),
             option: Some(option),
             known: Arc::default(),
             ..self.clone()
+        };
+        if !url.starts_with("rediss") {
+            (other.cacert, other.cert, other.key) = (None, None, None);
         }
+        other
     }
 
     /// Connects to a server of another system, which may be as old as Redis 5.
@@ -162,16 +166,26 @@ impl Endpoint {
     pub(super) fn info(&self) -> Result<ConnectionInfo, Failure> {
         // The URL may hold a password, so no message repeats it.
         let (url, source) = self.url();
-        let info = sentinel::resolved(&url)?
-            .as_ref()
-            .into_connection_info()
-            .map_err(|_| {
-                Failure::mistake(format!("the URL ({source}) is none of a Redis server"))
-            })?;
-        let mut settings = info
+        let wrong = || Failure::mistake(format!("the URL ({source}) is none of a Redis server"));
+        let connect = |url: &str, signs_in| {
+            let mut info = url.into_connection_info().map_err(|_| wrong())?;
+            if signs_in {
+                info = self.signed(info)?;
+            }
+            link(&info, self.certificates(&info)?)
+        };
+        let url = sentinel::resolved(&url, connect)?;
+        let info = url.as_ref().into_connection_info().map_err(|_| wrong())?;
+        let settings = info
             .redis_settings()
             .clone()
             .set_protocol(ProtocolVersion::RESP3);
+        self.signed(info.set_redis_settings(settings))
+    }
+
+    /// Adds the password that is in a file.
+    fn signed(&self, info: ConnectionInfo) -> Result<ConnectionInfo, Failure> {
+        let mut settings = info.redis_settings().clone();
         let file = std::env::var_os("DQ_AUTH_FILE").filter(|path| !path.is_empty());
         if let Some(path) = self.auth_file.clone().or(file.map(PathBuf::from)) {
             settings = settings.set_password(secret::password(&path)?);

@@ -2,14 +2,18 @@
 
 use std::borrow::Cow;
 
-use redis::Client;
+use redis::Connection;
 
-use super::endpoint::PATIENCE;
 use crate::failure::Failure;
 
 /// Returns the URL of a server. One of Sentinels, `redis+sentinel://[user:password@]host:port[,host:port]/name[/db]`, becomes that
-/// of the primary of this name, as the first Sentinel that answers knows it. User and password are the server's.
-pub fn resolved(url: &str) -> Result<Cow<'_, str>, Failure> {
+/// of the primary of this name, as the first Sentinel that answers knows it. User and password are the server's; a Sentinel
+/// that wants some gets them, too. With `rediss+sentinel` all of them speak TLS. `connect` connects to a URL, and signs in if
+/// it is told to.
+pub fn resolved(
+    url: &str,
+    connect: impl Fn(&str, bool) -> Result<Connection, Failure>,
+) -> Result<Cow<'_, str>, Failure> {
     let Some((scheme, rest)) = url.split_once("+sentinel://") else {
         return Ok(Cow::Borrowed(url));
     };
@@ -24,7 +28,18 @@ pub fn resolved(url: &str) -> Result<Cow<'_, str>, Failure> {
     let db = parts.next().unwrap_or("0");
     let mut last = Failure::Lost("no Sentinel is named".to_owned());
     for host in hosts.split(',') {
-        match ask(host, name) {
+        let ask = |signs_in| {
+            let user = if signs_in { user.as_str() } else { "" };
+            let mut connection = connect(&format!("{scheme}://{user}{host}"), signs_in)?;
+            let mut cmd = redis::cmd("SENTINEL");
+            cmd.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
+            Ok(cmd.query::<Option<(String, u16)>>(&mut connection)?)
+        };
+        let answer = match ask(false) {
+            Err(Failure::Refused(words)) if words.starts_with("NOAUTH") => ask(true),
+            other => other,
+        };
+        match answer {
             Ok(Some((host, port))) => {
                 let host = if host.contains(':') {
                     format!("[{host}]")
@@ -40,13 +55,4 @@ pub fn resolved(url: &str) -> Result<Cow<'_, str>, Failure> {
         }
     }
     Err(last)
-}
-
-fn ask(host: &str, name: &str) -> Result<Option<(String, u16)>, Failure> {
-    let client = Client::open(format!("redis://{host}"))?;
-    let mut connection = client.get_connection_with_timeout(PATIENCE)?;
-    connection.set_read_timeout(Some(PATIENCE))?;
-    let mut cmd = redis::cmd("SENTINEL");
-    cmd.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-    Ok(cmd.query(&mut connection)?)
 }

@@ -10,7 +10,7 @@ use super::keys::Keys;
 use super::peer::{Names, Peer, Place, State};
 use super::read::{clock, number};
 use super::record::Record;
-use super::script::{claim, parts, Script, Want};
+use super::script::{claim, parts, Passed, Script, Want};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::server::Server;
@@ -178,15 +178,13 @@ fn look(
     Ok(row)
 }
 
-type Stays = Vec<(Vec<u8>, String)>;
-
 fn peek(
     source: &mut Server,
     script: &Script,
     stem: &[u8],
     place: &Place,
     offset: u64,
-) -> Result<(Vec<Record>, Stays), Failure> {
+) -> Result<(Vec<Record>, Passed), Failure> {
     let want = Want {
         offset,
         count: STEP as usize,

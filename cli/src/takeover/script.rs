@@ -80,8 +80,11 @@ pub fn claim(
     cmd
 }
 
-/// Reads the reply of a claim: the packed jobs, and the ids of those that stay, each with its reason.
-pub fn parts(reply: Value) -> Result<(Vec<Bytes>, Vec<(Bytes, String)>), Failure> {
+/// The ids of jobs that stay, each with its reason.
+pub type Passed = Vec<(Bytes, String)>;
+
+/// Reads the reply of a claim: the packed jobs, and those that stay.
+pub fn parts(reply: Value) -> Result<(Vec<Bytes>, Passed), Failure> {
     let Value::Array(parts) = reply else {
         return Err(unexpected());
     };

@@ -10,7 +10,7 @@ use crate::takeover::fault::at_source;
 use crate::takeover::ledger::Entry;
 use crate::takeover::peer::{Peer, Place};
 use crate::takeover::record::{Bytes, Record};
-use crate::takeover::script::{claim, parts, Want, SCRIPT};
+use crate::takeover::script::{claim, parts, Passed, Want, SCRIPT};
 use crate::takeover::sending::Job;
 use crate::takeover::stop::Stop;
 use crate::text::printable;
@@ -25,7 +25,7 @@ pub(super) struct Pulled {
     /// The jobs, packed.
     pub claimed: Vec<Bytes>,
     /// The jobs that were passed over in the place, as id and reason.
-    pub passed: Vec<(Bytes, String)>,
+    pub passed: Passed,
 }
 
 /// A claim that is under way.

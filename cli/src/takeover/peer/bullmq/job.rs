@@ -1,5 +1,6 @@
 //! A job of BullMQ as the payload, the options and the scheduler of its backend for dq.
 
+use serde_json::value::RawValue;
 use serde_json::{json, Map, Value as Json};
 
 use crate::takeover::peer::{words, Names, Words};
@@ -41,7 +42,7 @@ impl Job {
             "" => "{}",
             data => data,
         };
-        serde_json::from_str::<Json>(data)
+        serde_json::from_str::<&RawValue>(data)
             .map_err(|_| "UNKNOWN data that is no JSON".to_owned())?;
         let raw: Json = match text("opts")? {
             "" => Json::Object(Map::new()),
