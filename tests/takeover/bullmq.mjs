@@ -78,7 +78,7 @@ const doing = {
     });
   },
   async many() {
-    const queue = new Queue('mails', { connection, prefix });
+    const queue = new Queue(words[2] ?? 'mails', { connection, prefix });
     const [count, delay] = words.map(Number);
     for (let n = 0; n < count; n += 1000) {
       const size = Math.min(1000, count - n);

@@ -1,5 +1,6 @@
 """The old side: Celery of an environment, on Redis. celery_old.py PORT WHAT [WORDS]. With DQ=1 it is the new side, on dq."""
 
+import json
 import os
 import sys
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ if os.environ.get("DQ"):
     scheme = "dq"
 app = Celery("old", broker=f"{scheme}://127.0.0.1:{port}/0")
 app.conf.broker_connection_retry_on_startup = True
+app.conf.broker_transport_options = json.loads(os.environ.get("TAKEOVER_OPTIONS", "{}"))
 
 
 @app.task(name="note", bind=True, max_retries=3)
@@ -32,6 +34,9 @@ if what == "fill":
         note.apply_async((n,), countdown=soon)
     note.apply_async((35,), eta=datetime.now(UTC).replace(tzinfo=None) + timedelta(days=40))
     note.apply_async((36,), queue="other", expires=3600)
+elif what == "protocol 1":
+    app.conf.task_protocol = 1
+    note.apply_async((40,))
 elif what == "many":
     for n in range(int(words[0])):
         note.apply_async((n,))

@@ -1,9 +1,12 @@
 """BullMQ, of each major version, and Bull: what its own package has added runs once with BullMQ 6 on dq, as its own API shows it."""
 
 import json
+import os
+import pty
 import re
 import shutil
 import signal
+import subprocess
 import time
 
 import pytest
@@ -125,6 +128,21 @@ def test_undo_leaves_every_key_as_it_was(move, old):
     assert digest(move.old.client(), own) == before
     assert not [key for key in move.new.client().keys("*:import:*")]
     assert int(move.new.client().execute_command("DQ.LEN", "bull:mails")) == 0
+
+
+def test_undo_goes_backwards_over_queues_that_took_turns(move, newest):
+    """The ledger has jobs of two queues in turns, and of several runs."""
+    queues, client = ("mails", "other"), move.old.client()
+    for _ in range(3):
+        for queue in queues:
+            newest.run(move.old.port, "many", 70, 0, queue)
+        move.run("bullmq", *[word for queue in queues for word in ("--queue", queue)], "--ledger", "l")
+    assert not [key for key in client.keys("bull:*:wait")]
+    # What a new worker has got by then is left out, wherever it was.
+    got = move.new.client().execute_command("DQ.FETCH", "bull:other", "COUNT", 100)
+    assert move.run(None, "--undo", "l").stdout.startswith("320 jobs put back, 100 of")
+    ids = {queue: [int(id) for id in reversed(client.lrange(f"bull:{queue}:wait", 0, -1))] for queue in queues}
+    assert ids == {"mails": list(range(1, 211)), "other": list(range(101, 211))} and len(got) == 100
 
 
 def test_flows_stay_and_are_named(move, newest):
@@ -273,6 +291,22 @@ def test_old_producers_go_on_under_follow(move, newest):
         process.send_signal(signal.SIGTERM)
         out, error = process.communicate(timeout=20)
     assert process.returncode == 0, (out, error)
+
+
+def test_progress_is_a_bar_on_a_terminal_and_json_elsewhere(move, newest):
+    newest.run(move.old.port, "many", 900)
+    slow = ["bullmq", "--queue", "mails", "--rate", 200]
+    lines = move.run(*slow, "--json").stderr.splitlines()
+    shown = [json.loads(line) for line in lines if line.startswith("{")]
+    assert len(shown) >= 3 and all(line["moved"] + line["left"] == 900 for line in shown), lines
+    newest.run(move.old.port, "many", 300)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(move.command(*slow), cwd=move.folder, stdout=subprocess.PIPE, stderr=theirs)
+    process.communicate(timeout=30)
+    os.close(theirs)
+    text = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert re.search(r"\[#+ *\] \d+ moved, \d+ left, \d+ a second", text), text
 
 
 def test_dead_jobs_wait_for_the_limits_of_the_target(move, newest):

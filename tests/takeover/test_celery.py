@@ -73,6 +73,15 @@ def test_each_task_runs_once_in_its_order(move, old, tmp_path):
     assert len(other) == 1
 
 
+def test_options_that_no_key_tells(move, old, tmp_path, monkeypatch):
+    monkeypatch.setenv("TAKEOVER_OPTIONS", json.dumps({"sep": "/", "priority_steps": [0, 5], "global_keyprefix": "app-"}))
+    run(old, move.old.port, "fill", 3600, log=tmp_path / "log")
+    queue = ["celery", "--queue", "*", "--prefix", "app-", "--sep", "/", "--priority-steps", "0,5", "--json"]
+    said = json.loads(move.run(*queue).stdout)
+    assert {queue["queue"]: queue["moved"] for queue in said["queues"]} == {"celery": {"/5": 2, "queue": 27}, "other": {"queue": 1}}
+    assert not [key for key in move.old.client().keys("*") if b"_kombu" not in key]
+
+
 def own(key: bytes) -> bool:
     return key.startswith(b"_kombu") or b"celeryev" in key
 
@@ -115,8 +124,10 @@ def test_what_a_killed_worker_had_is_lost_and_taken(move, old, tmp_path):
     time.sleep(1)
     before = digest(client, own)
     queue = ["celery", "--queue", "celery", "--visibility-timeout", "1s"]
-    lost = move.run(*queue, "--ledger", "w", "--json", code=3)
-    assert len(json.loads(lost.stdout)["queues"][0]["lost"]) == 6
+    # All queues have one place for what workers have.
+    lost = json.loads(move.run(*queue, "--queue", "other", "--ledger", "w", "--json", code=3).stdout)
+    assert [len(queue["lost"]) for queue in lost["queues"]] == [6, 0]
+    before.pop(b"other")
     said = json.loads(move.run(*queue, "--running", "take", "--ledger", "l", "--json").stdout)
     assert said["queues"][0]["moved"] == {"unacked": 6}
     move.run(None, "--undo", "l")
