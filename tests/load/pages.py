@@ -310,7 +310,7 @@ def main(words=None) -> int:
     parser.add_argument(
         "--memory",
         type=int,
-        default=100,
+        default=60,
         help="MiB of dq web that are too many (%(default)s)",
     )
     args = parser.parse_args(words)

@@ -90,7 +90,12 @@ def test_very_many_dead_messages_are_looked_at_for_a_limited_time(web, r3):
     do("DQ.CREATE", "q", "TTL", 1)
     for _ in range(10):
         do("DQ.MSEND", "q", 20, *["x" * 100_000] * 20)
-    assert "looked at" in web.get("errors", queue="q").words()
+    page = web.get("errors", queue="q")
+    assert "looked at" in page.words()
+    # A page is there at once, and offers to take longer where there is more.
+    assert ("there are more" in page.words()) == ("Look further" in page.links())
+    further = web.get("errors", queue="q", further=1)
+    assert "200 messages looked at" in further.words() and "Look further" not in further.links()
 
 
 def test_hostile_errors_are_only_text(web, r3):

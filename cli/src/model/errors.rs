@@ -16,7 +16,10 @@ const STEP: usize = 25;
 const STEP_BYTES: usize = 1 << 20;
 
 /// Maximum time for which messages are looked at.
-const PATIENCE: Duration = Duration::from_millis(1500);
+pub const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// The time for a page that must be there at once.
+pub const AT_ONCE: Duration = Duration::from_millis(70);
 
 /// Maximum number of groups. A greater number of errors would have nothing in common.
 const GROUPS: usize = 500;
@@ -54,7 +57,11 @@ pub struct Found {
 }
 
 /// Looks at the dead messages of queues, the newest first, for a limited time.
-pub fn collect(server: &mut Server, queues: &[Vec<u8>]) -> Result<Found, Failure> {
+pub fn collect(
+    server: &mut Server,
+    queues: &[Vec<u8>],
+    patience: Duration,
+) -> Result<Found, Failure> {
     let begun = Instant::now();
     let mut groups: HashMap<(Vec<u8>, String), ErrorGroup> = HashMap::new();
     let mut found = Found::default();
@@ -62,7 +69,7 @@ pub fn collect(server: &mut Server, queues: &[Vec<u8>]) -> Result<Found, Failure
         let mut cursor: Option<Vec<u8>> = None;
         let mut step = STEP / 4;
         loop {
-            if begun.elapsed() > PATIENCE || groups.len() >= GROUPS {
+            if begun.elapsed() > patience || groups.len() >= GROUPS {
                 found.more = true;
                 break;
             }

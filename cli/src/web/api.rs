@@ -330,7 +330,7 @@ fn dead_by_error(ask: &Ask) -> Result<Json, HttpError> {
     let target = target(&ask.query)?;
     let found = ask.read(|server| {
         let queues = target.queues(server)?;
-        errors::collect(server, &queues)
+        errors::collect(server, &queues, errors::PATIENCE)
     })?;
     let groups: Vec<Json> = found
         .groups

@@ -27,6 +27,10 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         true => Target::Several(with_dead(ask)),
         false => target(&ask.query)?,
     };
+    let patience = match ask.query.has("further") {
+        true => errors::PATIENCE,
+        false => errors::AT_ONCE,
+    };
     let (found, now) = ask.read(|server| {
         let queues = target.queues(server)?;
         let now = match queues.first() {
@@ -34,7 +38,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
             None => Ok(here()),
         };
         Ok((
-            errors::collect(server, &queues)?,
+            errors::collect(server, &queues, patience)?,
             now.unwrap_or_else(|_| here()),
         ))
     })?;
@@ -55,6 +59,9 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
             "Dead messages whose errors are alike: numbers and ids in them may differ. "
             (plural(found.looked, "message")) " looked at"
             @if found.more { ", the newest first; there are more" } "."
+            @if found.more && patience < errors::PATIENCE {
+                " " a href=(ask.query.without(&["done", "back"]).with("further", b"1").link("errors")) { "Look further" }
+            }
         }
         (table(ask, &found, &target, now))
     };
@@ -87,7 +94,7 @@ fn table(ask: &Ask, found: &Found, target: &Target, now: u64) -> Markup {
             table {
                 thead { tr {
                     th.n { "messages" } th { "error" } th { "first" } th { "last" }
-                    @if many { th { "queues" } } th {}
+                    @if many { th { "queues" } } td {}
                 } }
                 tbody {
                     @for group in &found.groups {
