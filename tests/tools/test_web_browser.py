@@ -6,47 +6,13 @@ import time
 
 import pytest
 
-from tests.harness.browser import Browser
+from tests.harness.browser_fixtures import fill
 from tests.harness.cli import Cli
 from tests.harness.server import wait_for
 from tests.harness.web import Web, past
 
-pytest_plugins = ["tests.harness.cli_fixtures"]
+pytest_plugins = ["tests.harness.browser_fixtures"]
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with Browser() as browser:
-        yield browser
-
-
-@pytest.fixture
-def web(program, server, tmp_path):
-    with Web(Cli(program, f"redis://127.0.0.1:{server.port}"), tmp_path / "web.log") as web:
-        yield web
-
-
-@pytest.fixture
-def clean(browser):
-    """The browser. Afterwards the test fails if its policy has refused something, or if it has asked other sites."""
-    browser.driver.get("about:blank")
-    browser.complaints(), browser.requested()
-    browser.driver.delete_all_cookies()
-    yield browser
-    hosts = {re.sub(r"^(\w+://[^/:]*).*", r"\1", address) for address in browser.requested()}
-    assert hosts <= {"http://127.0.0.1", "about:blank"}, hosts
-    assert browser.complaints() == []
-
-
-def fill(do):
-    """Dead messages of two types, one group that is held, another queue."""
-    do("DQ.CREATE", "shop", "BACKOFF", "FIXED", 600000)
-    for n in range(5):
-        do("DQ.SEND", "shop", '{"n": %d}' % n, "ID", f"dead-{n}", "TYPE", "ab"[n % 2])
-    for _, receipt, *_ in do("DQ.FETCH", "shop", "COUNT", 5):
-        do("DQ.NACK", "shop", receipt, "FATAL", "ERROR", "HTTP 500")
-    do("DQ.SEND", "mails", "x")
 
 
 def test_a_newcomer_finds_and_redrives_failed_messages(r3, web, clean):
@@ -254,33 +220,6 @@ def test_everything_works_without_javascript(r3, web, clean):
         wait_for(lambda: r3.execute_command("DQ.LEN", "mails") == 2, what="the message")
     finally:
         clean.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width, height", [(1200, 900), (390, 844)])
-def test_every_page_fits_its_screen(r3, web, clean, scheme, width, height):
-    fill(r3.execute_command)
-    long = "a-name-without-any-blank-" * 12
-    r3.execute_command("DQ.SEND", long, long, "ID", long, "GROUP", long, "TYPE", long)
-    clean.emulate(scheme, width, height)
-    try:
-        pages = ["", f"queue?queue={long}", "queue?queue=shop", "messages?queue=shop&state=dead", f"messages?queue={long}&state=ready"]
-        pages += [f"message?queue={long}&id={long}", "confirm?act=pause&queue=shop", f"send?queue={long}", "nope"]
-        pages += ["errors", f"errors?queue={long}", "server", f"settings?queue={long}", f"schedule?queue={long}", f"types?queue={long}"]
-        pages += [f"reschedule?queue={long}&id={long}", f"edit?queue={long}&id={long}", f"search?find={long}"]
-        pages += ["messages", "workers", "schedules", f"tree?queue={long}&id={long}", f"limit?queue={long}", f"history?pick={long}"]
-        for page in pages:
-            clean.open(web.url + page)
-            clean.sees("dq")
-            wide = clean.run("return document.documentElement.scrollWidth")
-            assert wide <= width, (page, wide)
-            paper, ink = clean.run("const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]")
-            levels = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in (paper, ink)]
-            assert (levels[0] > levels[1]) == (scheme == "light"), (page, paper, ink)
-        # The browser logs a complaint about a page that does not exist.
-        clean.complaints()
-    finally:
-        clean.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_no_script_of_a_queue_runs(r3, web, clean):

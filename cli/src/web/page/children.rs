@@ -99,7 +99,7 @@ pub fn children(ask: &Ask, own: &Name, page_of: &Children, now: u64) -> Markup {
                     table {
                         thead { tr {
                             th { "id" } th { "queue" } th { "type" } th { "state" } th.n { "attempts" }
-                            th { "since" } th { "result or error" } th {}
+                            th { "since" } th { "result or error" } td {}
                         } }
                         tbody { @for (child, message) in &page_of.found { (line(ask, child, message.as_ref(), now)) } }
                     }

@@ -43,7 +43,7 @@ pub fn groups(
                     table {
                         thead { tr {
                             th { "group" } th { "state" } th.n { "waiting" } th.n { "running" }
-                            th { "first message" } th { "why it waits" } th { "until" } th { "by" } th { "breaker" } th {}
+                            th { "first message" } th { "why it waits" } th { "until" } th { "by" } th { "breaker" } td {}
                         } }
                         tbody {
                             @for one in &groups.found { (line(ask, one, target, figures.now)) }

@@ -52,7 +52,7 @@ pub fn layout(ask: &Ask, title: &str, trail: &Trail, content: Markup) -> Answer 
                 // Buttons on the page send this form to addresses of their own.
                 form #act method="post" { (token(ask)) }
             }
-            div #lost data-live {
+            aside #lost aria-label="warnings" data-live {
                 @if let Some(why) = &lost {
                     p.alarm role="alert" { (why) ". The figures are old; trying again." }
                 }

@@ -83,7 +83,7 @@ pub fn picture<T>(words: &str, lines: &[Line], view: &View<T>, scale: Scale) -> 
     let span = view.values.len() as u64 * view.step;
     let ago = |ms| format!("-{}", exact(ms));
     html! {
-        figure role="group" tabindex="0" aria-label={ (words) ", at most " (scale(most)) ". Left and right show values." }
+        figure tabindex="0" aria-label={ (words) ", at most " (scale(most)) ". Left and right show values." }
             data-first=(view.first) data-step=(view.step) {
             figcaption { (words) " " b { "max " (scale(most)) } }
             svg.chart viewBox={ "0 0 " (WIDE) " " (HIGH) } preserveAspectRatio="none" aria-hidden="true" {

@@ -118,7 +118,7 @@ pub fn schedule_table(ask: &Ask, found: &[(Vec<u8>, Record)], now: Option<Millis
         table {
             thead { tr {
                 th { "schedule" } @if many { th { "queue" } } th { "rule" } th { "next" } th { "last" }
-                th.n { "fired" } th.n { "skipped" } th {}
+                th.n { "fired" } th.n { "skipped" } td {}
             } }
             tbody { @for (queue, one) in found { (schedule_line(ask, queue, one, now)) } }
         }
