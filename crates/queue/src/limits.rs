@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 use crate::message::after::Batching;
 use crate::message::errors::FailedAttempt;
 use crate::message::kin::Parent;
-use crate::message::limited::Limited;
+use crate::message::limited::{Limited, MAX_LIMITS};
 use crate::message::Choices;
 use crate::schedule::Limits;
 use crate::settings::{Backoff, Breaker, Changes, Rate};
@@ -238,7 +238,7 @@ pub fn choices(choices: &Choices) -> Result<(), Invalid> {
         "TTL and EXPIREAT exclude each other",
     )?;
     choices.label.as_deref().map_or(Ok(()), name)?;
-    choices.takes().map_or(Ok(()), Limited::check)?;
+    choices.takes().map_or(Ok(()), limited)?;
     choices.parent().map_or(Ok(()), parent)?;
     choices
         .children()
@@ -253,6 +253,23 @@ pub fn parent(parent: &Parent) -> Result<(), Invalid> {
         "the key of PARENT must not be empty",
     )?;
     name(&parent.id)
+}
+
+/// Checks LIMITS and COST.
+pub fn limited(limited: &Limited) -> Result<(), Invalid> {
+    let names = &limited.names;
+    ensure(
+        names.len() <= MAX_LIMITS,
+        "LIMITS must name at most 8 limits",
+    )?;
+    for (at, own) in names.iter().enumerate() {
+        name(own)?;
+        let is_plain = !own.contains(&b'*');
+        ensure(is_plain, "the name of a limit must not have a * in LIMITS")?;
+        let before = names.get(..at).unwrap_or_default();
+        ensure(!before.contains(own), "LIMITS must name a limit once")?;
+    }
+    exact(limited.cost)
 }
 
 /// Checks BATCH, AFTER and PARK.

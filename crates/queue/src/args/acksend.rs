@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use smallvec::SmallVec;
 
 use super::apply::ApplyOptions;
-use super::message_options::{MessageOptions, Scope};
+use super::message_options::MessageOptions;
 use super::option::once;
+use super::scope::Scope;
 use super::{Parsed, Words};
 use crate::effect::Apply;
 use crate::op::{Send, Signal};

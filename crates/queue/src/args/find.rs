@@ -120,7 +120,7 @@ fn glob(words: &mut Words<'_>, what: &str) -> Parsed<Glob> {
 mod tests {
     use super::*;
     use crate::args::testing::words;
-    use crate::queue::inspect::walk::Cursor;
+    use crate::queue::inspect::cursor::Cursor;
 
     #[test]
     fn every_option_is_read_in_any_case_and_order() {

@@ -3,8 +3,9 @@
 
 use smallvec::SmallVec;
 
-use super::message_options::{MessageOptions, Scope};
+use super::message_options::MessageOptions;
 use super::option::{exclude, once};
+use super::scope::Scope;
 use super::words::check_name;
 use super::{ArgError, Parsed, Words};
 use crate::json::{extract, JsonError, Path, Scalar};

@@ -3,8 +3,8 @@
 use super::option::{flag, once};
 use super::words::{instead, COUNT};
 use super::{Parsed, Words};
+use crate::queue::inspect::cursor::Cursor;
 use crate::queue::inspect::list::Listing;
-use crate::queue::inspect::walk::Cursor;
 
 /// The COUNT of LIST and GROUPS if none is given.
 const STEP: u64 = 10;

@@ -67,6 +67,7 @@ pub mod redrive;
 pub mod reschedule;
 pub mod resume;
 pub mod schedule;
+mod scope;
 pub mod send;
 pub mod signal;
 #[cfg(test)]
@@ -79,8 +80,8 @@ pub mod update;
 pub mod wait;
 mod words;
 
-pub use message_options::Scope;
 pub use queue_options::default_backoff;
+pub use scope::Scope;
 pub use words::Words;
 
 use std::borrow::Cow;

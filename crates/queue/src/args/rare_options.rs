@@ -3,8 +3,8 @@
 
 use std::num::NonZeroU64;
 
-use super::message_options::Scope;
 use super::option::{exclude, flag, once, OptionWord};
+use super::scope::Scope;
 use super::words::{instead, ANY, ERRORS, MS, SOME, SOME_MS};
 use super::{Parsed, Words};
 use crate::message::after::{After, Batching, Counts, OnFail, Park};

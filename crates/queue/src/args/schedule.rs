@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::message_options::{MessageOptions, Scope};
+use super::message_options::MessageOptions;
 use super::option::once;
+use super::scope::Scope;
 use super::words::{check_name, MS, SOME, SOME_MS};
 use super::{ArgError, Parsed, Words};
 use crate::limits::MAX_SCHEDULE_NAME;

@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::message_options::{MessageOptions, Scope};
+use super::message_options::MessageOptions;
+use super::scope::Scope;
 use super::{Parsed, Words};
 use crate::op::Send;
 

@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use super::waiting::PendingKey;
+use super::pending_key::PendingKey;
 use crate::message::state::StoredState;
 use crate::{Millis, Seq, TimeIndex, IS_SMALL};
 

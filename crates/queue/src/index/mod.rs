@@ -7,6 +7,7 @@ pub mod held;
 pub mod lane;
 pub mod leases;
 pub mod order_key;
+pub mod pending_key;
 pub mod ready_line;
 pub mod records;
 pub mod siblings;

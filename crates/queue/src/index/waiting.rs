@@ -6,21 +6,9 @@
 //! group has an order of its own (`groups/group/`).
 
 use super::lane::{Lanes, Run};
+use super::pending_key::PendingKey;
 use crate::message::state::StoredState;
 use crate::{Millis, Seq, TimeIndex};
-
-/// The pending key of a message: the properties that the index needs.
-#[derive(Debug, Clone, Copy)]
-pub struct PendingKey {
-    /// The message's number.
-    pub seq: Seq,
-    /// When it is due.
-    pub due: Millis,
-    /// Lower numbers are delivered first.
-    pub priority: i8,
-    /// Whether it has a group.
-    pub grouped: bool,
-}
 
 /// All pending messages of a queue.
 #[derive(Debug, Clone, Default)]

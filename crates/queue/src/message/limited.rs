@@ -1,7 +1,5 @@
 //! The options LIMITS and COST of a message.
 
-use crate::limits::{ensure, exact, name, Invalid};
-
 /// The most limits that a message names.
 pub const MAX_LIMITS: usize = 8;
 
@@ -16,22 +14,6 @@ pub struct Limited {
 }
 
 impl Limited {
-    /// Checks names and cost.
-    pub fn check(&self) -> Result<(), Invalid> {
-        ensure(
-            self.names.len() <= MAX_LIMITS,
-            "LIMITS must name at most 8 limits",
-        )?;
-        for (at, own) in self.names.iter().enumerate() {
-            name(own)?;
-            let is_plain = !own.contains(&b'*');
-            ensure(is_plain, "the name of a limit must not have a * in LIMITS")?;
-            let before = self.names.get(..at).unwrap_or_default();
-            ensure(!before.contains(own), "LIMITS must name a limit once")?;
-        }
-        exact(self.cost)
-    }
-
     /// A key that messages with the same limits have in common: their names in the order
     /// of their bytes, each behind its length.
     pub fn key(&self) -> Vec<u8> {

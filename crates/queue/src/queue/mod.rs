@@ -18,6 +18,7 @@ mod copy;
 mod delivery;
 mod detached;
 pub mod ends;
+mod event;
 mod held;
 mod indexes;
 pub mod inspect;

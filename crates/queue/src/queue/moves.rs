@@ -8,7 +8,7 @@ use crate::groups::backlog::Member;
 use crate::groups::group::Group;
 use crate::index::leases::Lease;
 use crate::index::order_key::OrderKey;
-use crate::index::waiting::PendingKey;
+use crate::index::pending_key::PendingKey;
 use crate::message::state::StoredState;
 use crate::message::{Choices, Message};
 use crate::op::Happened;

@@ -3,7 +3,7 @@
 //! is not. Such a loop ends, and says so ([`Queue::note_stuck`]): a server that goes on and alarms
 //! is better than one that stands still.
 
-use super::time::Event;
+use super::event::Event;
 use super::Queue;
 use crate::Millis;
 

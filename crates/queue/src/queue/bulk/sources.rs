@@ -7,7 +7,8 @@ use crate::collections::merge::merged;
 use crate::groups::group::Group;
 use crate::index::order_key::OrderKey;
 use crate::message::state::{State, StoredState};
-use crate::queue::inspect::walk::{Cursor, Range};
+use crate::queue::inspect::cursor::Cursor;
+use crate::queue::inspect::walk::Range;
 use crate::queue::Queue;
 use crate::{Millis, Receipt, Seq};
 

@@ -1,6 +1,7 @@
 //! DQ.FIND: the messages of a state that meet conditions, in steps.
 
-use super::walk::{Cursor, Range};
+use super::cursor::Cursor;
+use super::walk::Range;
 use crate::glob::Glob;
 use crate::message::state::State;
 use crate::message::Message;

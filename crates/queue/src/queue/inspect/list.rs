@@ -1,6 +1,7 @@
 //! DQ.LIST: the messages of a state, page by page.
 
-use super::walk::{Cursor, Range};
+use super::cursor::Cursor;
+use super::walk::Range;
 use crate::message::state::State;
 use crate::queue::Queue;
 use crate::{GroupIx, Millis, Seq};

@@ -2,6 +2,7 @@
 
 mod batch_counts;
 pub(in crate::queue) mod counts;
+pub mod cursor;
 pub mod explain;
 mod explanation;
 pub mod find;

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 use hashbrown::HashSet;
 
-use super::walk::Cursor;
+use super::cursor::Cursor;
 use crate::message::id::NameHasher;
 use crate::message::state::State;
 use crate::{Millis, TimeIndex};

@@ -1,6 +1,6 @@
 //! Checks of the parts of a snapshot: the conditions for each part alone.
 
-use super::builder::GroupPart;
+use super::group_part::GroupPart;
 use super::{Checked, SavedPosition, Term, Whole};
 use crate::collections::rate_window::RateWindow;
 use crate::groups::breaker::{Circuit, Phase};

@@ -10,6 +10,7 @@ mod again;
 mod batch_members;
 mod builder;
 mod check;
+mod group_part;
 mod leases;
 mod lists;
 mod parts;
@@ -34,7 +35,8 @@ use crate::sums::Count;
 use crate::{GroupIx, Millis, Receipt, Seq};
 
 pub use batch_members::ReleasedPart;
-pub use builder::{Builder, GroupPart, LimitPart};
+pub use builder::{Builder, LimitPart};
+pub use group_part::GroupPart;
 pub use parts::Parts;
 
 /// A position in the ready line. The command that joined it is stored as a rank,

@@ -6,8 +6,8 @@ use super::fixture::{later, new_message, Fixture, Got};
 use super::properties::config;
 use crate::message::state::State;
 use crate::op::{DueTime, Fetch, Op};
+use crate::queue::inspect::cursor::Cursor;
 use crate::queue::inspect::list::Listing;
-use crate::queue::inspect::walk::Cursor;
 use crate::settings::Settings;
 use crate::{Millis, Seq};
 

@@ -10,6 +10,7 @@ pub(in crate::queue) mod promote;
 mod spare;
 mod step;
 
+use super::event::Event;
 use super::stuck::{StuckEvents, AGAIN_AFTER};
 use super::Queue;
 use crate::error::Error;
@@ -18,29 +19,6 @@ use crate::message::Message;
 use crate::op::{Done, Ticked};
 use crate::settings::Clock;
 use crate::{Millis, Seq, IS_SMALL, NEVER};
-
-/// The kinds of events, in the order in which they are processed within one
-/// millisecond. The order is part of the replicated behaviour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Event {
-    LeaseEnd,
-    Expiry,
-    ParkEnd,
-    Due,
-    PauseEnd,
-    GroupWake,
-    Breaker,
-    Limit,
-    Join,
-    SettledAge,
-    DeadAge,
-    DedupAge,
-    ConsumerAge,
-    Fire,
-    Release,
-    SettledCount,
-    DeadCount,
-}
 
 /// Whether schedules fire in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use chrono_tz::Tz;
 use croner::parser::{CronParser, Seconds, Year};
 use croner::CronComponent;
 
-use super::steps::check_steps;
+use super::steps::{check_steps, FIELDS};
 use super::zone::{self, Turn};
 use super::RecurrenceError;
 use crate::quote::quote;
@@ -24,14 +24,6 @@ const LAST_SECOND: i64 = 253_402_300_799;
 /// around a year like 2100, which is not a leap year.
 const MAX_GAP_YEARS: i32 = 8;
 
-pub(super) const FIELDS: [&str; 6] = [
-    "second",
-    "minute",
-    "hour",
-    "day-of-month",
-    "month",
-    "day-of-week",
-];
 const MONTHS: [&str; 12] = [
     "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
 ];

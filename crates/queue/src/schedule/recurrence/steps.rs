@@ -3,9 +3,18 @@
 //! Such a step only fires at the start of its range, which is not the meaning of "every
 //! 90 minutes".
 
-use super::cron::FIELDS;
 use super::RecurrenceError;
 use crate::quote::quote;
+
+/// The fields of an expression with seconds, in order.
+pub(super) const FIELDS: [&str; 6] = [
+    "second",
+    "minute",
+    "hour",
+    "day-of-month",
+    "month",
+    "day-of-week",
+];
 
 /// The largest step of each field: the distance between its smallest and its
 /// largest value.

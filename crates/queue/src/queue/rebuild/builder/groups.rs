@@ -3,37 +3,13 @@
 use super::{at_mut, Builder};
 use crate::groups::backlog::{Backlog, Member};
 use crate::groups::breaker::{Circuit, Lets};
-use crate::groups::group::GroupSettings;
 use crate::index::ready_line::{Kind, Position, ReadyLine};
 use crate::limits::{ensure, name, Invalid};
 use crate::message::state::StoredState;
 use crate::message::Message;
-use crate::queue::rebuild::{check, Checked, SavedPosition};
-use crate::{GroupIx, Millis, Seq};
-
-/// A group of a snapshot.
-#[derive(Debug, Clone, Default)]
-pub struct GroupPart {
-    /// Settings made by GROUPSET.
-    pub settings: Option<Box<GroupSettings>>,
-    /// End of the pause in Unix ms; NEVER for a pause without end.
-    pub paused_until: Option<Millis>,
-    /// Dead messages that hold the group: numbers and ids.
-    pub held_by: Vec<(Seq, Box<[u8]>)>,
-    /// Position of the group in the ready line, if it can give.
-    pub line: Option<SavedPosition>,
-    /// Messages given in the present turn.
-    pub turn: u64,
-    /// When the group must be checked again although nothing happens to it, in Unix
-    /// ms.
-    pub wake: Option<Millis>,
-    /// Its breaker, unless that is closed and remembers no failure.
-    pub breaker: Option<Circuit>,
-    /// Whether it is the hidden group of messages with the same limits.
-    pub is_hidden: bool,
-    /// The limit for which it waits, and the cost of its next message for the limit.
-    pub home: Option<(Box<[u8]>, u64)>,
-}
+use crate::queue::rebuild::group_part::GroupPart;
+use crate::queue::rebuild::{check, Checked};
+use crate::GroupIx;
 
 /// A group with the counts from its messages.
 #[derive(Debug)]

@@ -24,7 +24,6 @@ use crate::schedule::{Schedule, Schedules};
 use crate::{GroupIx, Millis, Queue, Receipt, Seq};
 use groups::NewGroup;
 
-pub use groups::GroupPart;
 pub use limits::LimitPart;
 
 /// Makes a queue from parts that anyone may have written. Parts that no sequence of
