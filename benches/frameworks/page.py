@@ -26,6 +26,7 @@ TEXT = """\
   done by one worker that does one at a time. What counts is how many round trips a task takes. With dq each task is sent
   by one. A worker acks two tasks of Celery or Dramatiq by another, which brings the next two, and one job of Laravel,
   which brings the next one.
+- What Celery and Laravel do themselves after a commit of the database is in [outbox.md](outbox.md#how-it-is-tested), under kills.
 """
 
 
