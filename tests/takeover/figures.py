@@ -14,6 +14,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -130,6 +131,9 @@ def kills(old: Bullmq, program, folder: Path, count: int) -> dict:
         while totals["kills"] < count:
             for end in (move.old, move.new):
                 end.client().flushall()
+                # What earlier rounds have written would take ever longer to load.
+                end.client().bgrewriteaof()
+                wait_for(lambda end=end: end.info("persistence")["aof_rewrite_in_progress"] == "0", timeout=120)
             jobs = 3000
             old.run(move.old.port, "many", jobs, 1500)
             done, code = [], None
@@ -143,7 +147,7 @@ def kills(old: Bullmq, program, folder: Path, count: int) -> dict:
                         process.kill()
                     else:
                         getattr(move, victim).kill9()
-                        getattr(move, victim).start()
+                        getattr(move, victim).start(timeout=120)
                 code = process.wait(60)
                 process.communicate()
                 # Each import has another ledger, as after the loss of one.
@@ -155,6 +159,7 @@ def kills(old: Bullmq, program, folder: Path, count: int) -> dict:
             totals["lost"] += jobs - len(set(ran))
             totals["twice"] += len(ran) - len(set(ran))
             totals["early"] += sum(late < -1 for _, late in done)
+            print(totals, file=sys.stderr, flush=True)
     finally:
         move.old.close()
         move.new.close()

@@ -49,6 +49,22 @@ def test_keys_that_are_no_queue(move, newest, refused):
     assert fetched(move.new.client()) == list(range(5))
 
 
+@pytest.mark.parametrize(
+    "peer, queue, key",
+    [
+        ("bull", "mails", "bull:mails:wait"),
+        ("celery", "celery", "celery"),
+        ("dramatiq", "default", "dramatiq:default.DQ"),
+        ("laravel", "default", "queues:default:delayed"),
+        ("delayqueue", "orders", "dp:orders:retry"),
+    ],
+)
+def test_a_key_of_another_type_of_each_peer(move, refused, peer, queue, key):
+    move.old.client().set(key, "x")
+    refused("TYPE SOURCE", peer=peer, queue=queue)
+    assert move.old.client().get(key) == b"x"
+
+
 def test_fields_that_are_not_known_stay(move, newest):
     newest.run(move.old.port, "many", 5)
     move.old.client().hset("bull:mails:3", "tomorrow", "x")
@@ -185,3 +201,22 @@ def test_a_second_import_names_the_first(move, newest):
     # An import with the same ledger goes on at once.
     move.run(*MAILS, "--ledger", "one")
     assert int(move.new.client().execute_command("DQ.LEN", "bull:mails")) == 2000
+
+
+def test_one_database_wants_another_key(move, newest):
+    """Source and target are one: the new queue has a key of its own, and may not have the old one's."""
+    newest.run(move.new.port, "many", 20)
+    one = {"old": move.new.port, "new": move.new.port}
+    ended = move.run(*MAILS, "--into", "bull:{queue}", code=1, **one)
+    assert "one database" in ended.stderr and "--into" in ended.stderr
+    move.run(*MAILS, **one)
+    assert int(move.new.client().execute_command("DQ.LEN", "dq:mails")) == 20
+    move.run(None, "--undo", "dq-import-bullmq.ledger", **one)
+    assert move.new.client().llen("bull:mails:wait") == 20
+
+
+def test_dead_jobs_may_be_left(move, newest):
+    newest.run(move.old.port, "fill")
+    said = json.loads(move.run("bullmq", "--queue", "fails", "--dead", "leave", "--json").stdout)
+    assert said["queues"][0]["moved"] == {"delayed": 1}
+    assert move.old.client().zcard("bull:fails:failed") == 1

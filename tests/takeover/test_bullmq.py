@@ -254,6 +254,33 @@ def test_a_kill_between_any_two_commands_loses_and_doubles_nothing(move, newest,
     pytest.fail("it never ended")
 
 
+@pytest.mark.parametrize("side", ["old", "new"])
+@pytest.mark.parametrize("reply", [False, True])
+def test_an_undo_may_be_killed_between_any_two_commands(move, newest, side, reply):
+    """Every key is as it was, whenever that was, and nothing is left at the target."""
+    newest.run(move.old.port, "fill")
+    newest.run(move.old.port, "many", 60, 0, "other")
+    source, target = move.old.client(), move.new.client()
+    before = digest(source, own)
+    queues = [word for queue in ("mails", "fails", "other") for word in ("--queue", queue)]
+    for nth in range(1, 80):
+        move.run("bullmq", *queues, "--ledger", f"u{nth}")
+        killed = []
+        proxy = Counting(getattr(move, side).port, nth, reply, lambda: killed[0].kill())
+        killed.append(move.start(None, "--undo", f"u{nth}", **{side: proxy.port}))
+        killed[0].communicate(timeout=30)
+        proxy.close()
+        move.old.client().delete(*(f"bull:{queue}:dq:lease" for queue in ("mails", "fails", "other")))
+        move.run(None, "--undo", f"u{nth}")
+        assert digest(source, own) == before, nth
+        assert [int(target.execute_command("DQ.LEN", f"bull:{queue}")) for queue in ("mails", "fails", "other")] == [0, 0, 0], nth
+        assert not list(target.scan_iter("dq:*")) and not list(source.scan_iter("*:dq:*")), nth
+        if not proxy.sprung.is_set():
+            assert nth > 6
+            return
+    pytest.fail("it never ended")
+
+
 def fetched(client: redis.Redis) -> list[int]:
     """Takes what a queue has, and ends it: then its ids are free again."""
     if not client.exists("bull:mails"):
