@@ -27,7 +27,7 @@ SETS = [
 ]
 TESTS = ["conformance", "queue", "worker", "odd", "family", "nestjs"]
 SHORT_TESTS = ["conformance", "worker", "nestjs"]
-MORE_TESTS = {"bullmq": ["bullmq", "bullmq-ahead", "bullmq-effects", "bullmq-loss", "bullmq-odd", "bullmq-stopping", "bullmq-cluster"], "@nestjs/bullmq": ["nestjs-bullmq"]}
+MORE_TESTS = {"bullmq": ["bullmq", "bullmq-ahead", "bullmq-effects", "bullmq-secrets", "bullmq-loss", "bullmq-odd", "bullmq-stopping", "bullmq-cluster"], "@nestjs/bullmq": ["nestjs-bullmq"]}
 """Those that need a library that not every set has."""
 
 # Projects of NestJS resolve modules in this way by default, and `exports` of package.json is not read then.
