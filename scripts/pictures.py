@@ -21,7 +21,7 @@ import redis
 from tests.harness.browser import Browser
 from tests.harness.cli import Cli, Screen, build
 from tests.harness.server import ROOT, Server
-from tests.harness.web import Web
+from tests.harness.web import Web, past
 
 PICTURES = ROOT / "docs/pictures"
 
@@ -165,7 +165,8 @@ def photograph(url: str) -> None:
     """The pages of dq web, in the light and the dark scheme."""
     with Browser(1180, 760) as browser:
         for name, page, sees, scheme, height in [
-            ("web.png", "", ["orders", "events:{*}"], "light", 560),
+            ("web.png", "", ["orders", "events:{*}"], "light", 680),
+            ("web-history.png", "history?span=24h", ["orders", "mails"], "light", 720),
             ("web-queue.png", "queue?queue=orders", ["user-4", "album-7", "billing-1"], "light", 1200),
             ("web-errors.png", "errors", ["HTTP 500", "ConnectionError"], "light", 330),
             ("web-message.png", "message?queue=orders&id=order-3-paid", ["HTTP 500", "died", "attempt 2"], "dark", 1000),
@@ -175,6 +176,25 @@ def photograph(url: str) -> None:
             browser.sees(*sees)
             browser.driver.save_screenshot(str(PICTURES / name))
             print(f"docs/pictures/{name}")
+
+
+def day(there: Path) -> Path:
+    """The file of a history that began before: a working day, with a bad hour in its afternoon."""
+
+    def steps(scale: int) -> list:
+        chance = random.Random(scale)
+        made = []
+        for n in range(288):
+            busy = scale * (1 + 4 * max(0.0, 1 - abs(n - 170) / 110)) * chance.uniform(0.9, 1.1)
+            bad = 200 < n < 214
+            acked = busy * (0.7 if bad else 1.0)
+            made.append([int(busy), int(acked), int(scale / 9) if bad else 0, int(busy * (0.9 if bad else 0.1)), 9000 if bad else 40])
+        return made
+
+    path = there / "history"
+    queues = {"orders": 90, "mails": 60, "invoices": 25, None: 190}
+    path.write_text("".join(past(queue, steps(scale)) for queue, scale in queues.items()))
+    return path
 
 
 def show_more(do) -> None:
@@ -223,7 +243,7 @@ def main() -> None:
             screen.press("g")
             screen.sees(">user-4", "its backoff ends")
             draw("top-groups.svg", "dq top: the groups that are held, by what, and until when", screen)
-        with tempfile.TemporaryDirectory() as there, Web(cli, Path(there) / "log") as web:
+        with tempfile.TemporaryDirectory() as there, Web(cli, Path(there) / "log", "--history", day(Path(there))) as web:
             time.sleep(15)  # until the charts reach back
             photograph(web.url)
     finally:

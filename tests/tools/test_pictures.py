@@ -76,7 +76,7 @@ def test_every_picture_shows_its_subject_and_is_used(name, words):
     assert used, f"no page shows {name}"
 
 
-@pytest.mark.parametrize("name", ["web.png", "web-queue.png", "web-errors.png", "web-message.png"])
+@pytest.mark.parametrize("name", ["web.png", "web-history.png", "web-queue.png", "web-errors.png", "web-message.png"])
 def test_every_picture_of_a_page_is_one_and_is_used(name):
     head = (PICTURES / name).read_bytes()[:24]
     assert head[:8] == b"\x89PNG\r\n\x1a\n" and int.from_bytes(head[16:20], "big") == 1180
