@@ -68,6 +68,14 @@ func Events(key string) QueueOption { return option{"EVENTS", key} }
 // EventsLen is how many entries that stream has at most.
 func EventsLen(n int) QueueOption { return option{"EVENTSLEN", count(n)} }
 
+// Compress is whether payloads of messages that rest are kept packed.
+func Compress(on bool) QueueOption {
+	if on {
+		return option{"COMPRESS", "ON"}
+	}
+	return option{"COMPRESS", "OFF"}
+}
+
 // Sends is whether messages can be added. Without it they are refused with ErrQueueClosed, so that the queue can be
 // emptied.
 func Sends(on bool) QueueOption {

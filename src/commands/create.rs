@@ -1,7 +1,8 @@
 //! DQ.CREATE: creates a queue. With NX it replies with null if the queue exists.
 
 use super::options::{
-    BACKOFF, BREAKER, DEAD_TO, ERRORS, EVENTS, FAIR, LEASE, MAX_TIMEOUTS, RATE, RETRIES, SENDS, TTL,
+    BACKOFF, BREAKER, COMPRESS, DEAD_TO, ERRORS, EVENTS, FAIR, LEASE, MAX_TIMEOUTS, RATE, RETRIES,
+    SENDS, TTL,
 };
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys, Positions};
 use crate::redis::{Args, CommandResult, Context, Name};
@@ -45,6 +46,7 @@ pub(super) const SPEC: CommandSpec = CommandSpec {
         BREAKER,
         SENDS,
         FAIR,
+        COMPRESS,
         MAX_TIMEOUTS,
         ERRORS,
         DEAD_TO,

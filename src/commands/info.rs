@@ -42,7 +42,8 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
             + DEAD_LETTERS
             + EVENTS
             + DETACHED
-            + SLOT,
+            + SLOT
+            + COMPRESS,
     );
     state_counts(reply, queue);
     let now = queue.time(moment);
@@ -62,7 +63,25 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     events(reply, queue, events_error);
     detached(reply, queue);
     reply.field("waits-for-slot", u64::from(waits_for_slot));
+    compress(reply, queue);
     Ok(())
+}
+
+/// The number of fields that [`compress`] writes.
+const COMPRESS: usize = 3;
+
+fn compress(reply: Reply<'_>, queue: &Queue) {
+    let sums = queue.packing_sums();
+    reply.field(
+        "compress",
+        if queue.settings().compress {
+            "ON"
+        } else {
+            "OFF"
+        },
+    );
+    reply.field("packed-bytes", sums.before);
+    reply.field("packed-memory", sums.after + sums.dictionaries);
 }
 
 /// The number of fields that a slot on its way adds: `waits-for-slot`.

@@ -79,6 +79,13 @@ pub const FAIR: Arg = Arg::one_of(
 )
 .after("FAIR")
 .optional();
+/// `COMPRESS ON | OFF`
+pub const COMPRESS: Arg = Arg::one_of(
+    "compress",
+    &[Arg::word("on", "ON"), Arg::word("off", "OFF")],
+)
+.after("COMPRESS")
+.optional();
 /// `SENDS ON | OFF`
 pub const SENDS: Arg = Arg::one_of("sends", &[Arg::word("on", "ON"), Arg::word("off", "OFF")])
     .after("SENDS")

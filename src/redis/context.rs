@@ -164,6 +164,13 @@ impl Context {
         }
     }
 
+    /// Whether this server may change what no client sees: no data are loading, and no child of the
+    /// server shares its memory.
+    pub fn may_tidy(&self) -> bool {
+        let child = raw::REDISMODULE_CTX_FLAGS_ACTIVE_CHILD as c_int;
+        self.flags() & (CTX_NOT_NOW | child) == 0
+    }
+
     /// Whether this server may change a queue outside a command (in the timer, or for blocked
     /// clients): it is a primary, nothing is loading, no CLIENT PAUSE or failover is in progress,
     /// and it takes the writes of clients. Replicating during a pause or failover would abort the

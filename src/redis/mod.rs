@@ -41,6 +41,7 @@ use no_alarm as alarm;
 #[cfg(not(test))]
 mod alloc;
 mod args;
+pub mod background;
 pub mod blocking;
 pub mod call;
 pub mod clock;

@@ -9,6 +9,8 @@ use dq_queue::{Millis, Moment};
 pub struct Notes {
     /// When the timer will next check the queue, in Unix ms. `None` if that is not known yet.
     pub wake: Option<Millis>,
+    /// When payloads of the queue are to be packed next, in Unix ms, if that is noted.
+    pub packed_at: Option<Millis>,
     /// Fire times before this (Unix ms) were missed while the queue was on its way here, for example
     /// in a dump.
     pub arrival: Millis,

@@ -1,5 +1,6 @@
 //! The settings of the module: the defaults of queues, and the limits of the server.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use crate::redis::{Setting, TextSetting};
@@ -50,8 +51,28 @@ pub static BACKOFF: TextSetting = TextSetting::new(
 /// Whether a queue that a client brings by RESTORE or COPY keeps its ties to other keys.
 pub static RESTORE_TIES: TextSetting = TextSetting::new("restore-ties", "auto", take_restore_ties);
 
+/// The default COMPRESS of a queue.
+pub static COMPRESS: TextSetting = TextSetting::new("compress", "off", take_compress);
+
 /// All settings that are texts.
-pub static TEXTS: [&TextSetting; 2] = [&BACKOFF, &RESTORE_TIES];
+pub static TEXTS: [&TextSetting; 3] = [&BACKOFF, &RESTORE_TIES, &COMPRESS];
+
+static CURRENT_COMPRESS: AtomicBool = AtomicBool::new(false);
+
+/// Whether a queue that is created now without COMPRESS keeps payloads packed.
+pub fn compress() -> bool {
+    CURRENT_COMPRESS.load(Relaxed)
+}
+
+fn take_compress(text: &str) -> Result<(), String> {
+    let is_on = match text.to_ascii_lowercase().as_str() {
+        "on" => true,
+        "off" => false,
+        _ => return Err("must be on or off".to_owned()),
+    };
+    CURRENT_COMPRESS.store(is_on, Relaxed);
+    Ok(())
+}
 
 /// The values of `restore-ties`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

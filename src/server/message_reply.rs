@@ -19,7 +19,7 @@ pub fn delivery(reply: Reply<'_>, queue: &Queue, delivered: &Delivered, with_met
     reply.bulk(id.as_bytes());
     reply.unsigned(delivered.receipt);
     reply.unsigned(u64::from(delivered.attempt));
-    reply.bulk(content.payload);
+    reply.bulk(&content.payload.bytes());
     if with_meta {
         // There always is a view, because the message was found above.
         if let Some(view) = queue.view_delivered(delivered, queue.last_seen()) {
@@ -127,7 +127,7 @@ pub fn message(reply: Reply<'_>, view: &View<'_>) {
     reply.field("id", view.id.as_bytes());
     reply.field("status", view.state.status());
     reply.field("state", view.state.name());
-    reply.field("payload", view.payload);
+    reply.field("payload", &*view.payload.bytes());
     reply.field("attempt", u64::from(view.attempt()));
     reply.field("failures", u64::from(view.message.failures()));
     reply.field("timeouts", u64::from(view.timeouts()));

@@ -36,6 +36,7 @@ pub mod message_reply;
 pub mod metrics;
 pub mod moving_slots;
 pub mod own_slots;
+mod packing;
 pub mod replay;
 pub mod replies;
 pub mod rights;
@@ -75,6 +76,7 @@ fn before_sleep(ctx: &mut Context) {
     blocked_wait::before_sleep(ctx);
     serving::serve::before_sleep(ctx);
     timer::before_sleep(ctx);
+    packing::before_sleep(ctx);
     if standstill::before_sleep(wakeups::set_for()) {
         event_loop::turn_again();
     }

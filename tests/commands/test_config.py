@@ -17,6 +17,7 @@ DEFAULTS = {
     "dq.tick-budget-us": b"500",
     "dq.start-grace": b"5000",
     "dq.restore-ties": b"auto",
+    "dq.compress": b"off",
 }
 CHANGED = {
     "dq.backoff": "LINEAR 5 JITTER 7",
@@ -28,6 +29,7 @@ CHANGED = {
     "dq.tick-budget-us": 900,
     "dq.start-grace": 0,
     "dq.restore-ties": "cut",
+    "dq.compress": "on",
 }
 
 

@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent
 # A queue with every kind of state and option on a manual clock, one on the server's clock, and one of random traffic.
 KEYS = ("manual", "server", "traffic")
 # The values of new fields where they do not apply.
-EMPTY = (None, 0, [])
+EMPTY = (None, 0, [], "OFF")
 STATES = "delayed ready blocked retry running finished dead cancelled held".split()
 # Fields that depend on the moment of the request and not on the queue.
 MOMENTARY = ("now", "oldest-ready-age", "oldest-due-age", "blocked-clients")

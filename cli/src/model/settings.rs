@@ -40,6 +40,7 @@ onretry :: BLOCK|SKIP|ALONE :: BLOCK :: whether a group waits behind a message i
 ondead :: CONTINUE|BLOCK :: CONTINUE :: whether a group goes on when a message of it dies
 breaker :: n PER time OPEN time [MAX time] ::  :: how many failures of a group, within which time, stop it for how long
 fair :: COUNT|TIME|COST :: COUNT :: by which measure groups take turns
+compress :: ON|OFF :: OFF :: whether payloads of messages that rest are kept packed
 sends :: ON|OFF :: ON :: whether the queue takes new messages
 maxtimeouts :: n :: 0 :: after how many lost leases a message is dead; 0: no limit
 errors :: n :: 0 :: how many of the last failed attempts of a message are kept

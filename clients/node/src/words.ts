@@ -123,6 +123,8 @@ export interface QueueOptions {
    * The measure by which groups take turns: the number of messages, the time that workers held them, or their costs.
    */
   fair?: 'COUNT' | 'TIME' | 'COST';
+  /** Whether payloads of messages that rest are kept packed. */
+  compress?: 'ON' | 'OFF';
   /** Failures in a window that open the breaker, and how long it is open. 0 removes it. */
   breaker?: { failures: number; per: number; open: number; max?: number } | 0;
   /** The key of the queue to which messages go that die, and for which reasons; none means all. '' ends it. */

@@ -189,6 +189,8 @@ pub struct Settings {
     pub events: Option<Box<[u8]>>,
     /// The most entries of the event stream; at least 1.
     pub events_len: u64,
+    /// Whether payloads of messages that rest are kept packed.
+    pub compress: bool,
 }
 
 impl Default for Settings {
@@ -214,6 +216,7 @@ impl Default for Settings {
             on_dead: OnDead::Continue,
             breaker: None,
             fair: Fair::Count,
+            compress: false,
             closed: false,
             max_timeouts: 0,
             errors: 0,
@@ -265,6 +268,8 @@ pub struct Changes {
     pub on_dead: Option<OnDead>,
     /// See [`Settings::breaker`]; `Some(None)` removes it.
     pub breaker: Option<Option<Breaker>>,
+    /// See [`Settings::compress`].
+    pub compress: Option<bool>,
     /// See [`Settings::fair`].
     pub fair: Option<Fair>,
     /// See [`Settings::closed`].
@@ -321,6 +326,7 @@ impl Settings {
             on_dead: changes.on_dead.unwrap_or(self.on_dead),
             breaker: changes.breaker.unwrap_or(self.breaker),
             fair: changes.fair.unwrap_or(self.fair),
+            compress: changes.compress.unwrap_or(self.compress),
             closed: changes.closed.unwrap_or(self.closed),
             max_timeouts: changes.max_timeouts.unwrap_or(self.max_timeouts),
             errors: changes.errors.unwrap_or(self.errors),

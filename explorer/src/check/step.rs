@@ -124,7 +124,7 @@ fn reruns(was: &Queue, is: &Queue, action: &str, faults: &mut Vec<Fault>) {
         let found = is.find(&id).and_then(|seq| is.message(seq));
         let has = found.is_some_and(|message| {
             let waits = message.rerun().map(|rerun| &*rerun.payload);
-            waits == Some(&*rerun.payload) || is.content(message).payload == &*rerun.payload
+            waits == Some(&*rerun.payload) || *is.content(message).payload.bytes() == *rerun.payload
         });
         if !has {
             let id = String::from_utf8_lossy(&id);
@@ -282,7 +282,8 @@ fn seen(queue: &Queue, world: &World) -> String {
                 .view(numbered.seq, now)
                 .map_or("gone", |view| State::name(view.state)),
         };
-        let payload = String::from_utf8_lossy(numbered.content.payload);
+        let payload = numbered.content.payload.bytes();
+        let payload = String::from_utf8_lossy(&payload);
         format!("{} {payload} {state}", String::from_utf8_lossy(&id))
     });
     told.collect::<Vec<_>>().join(", ")

@@ -58,6 +58,7 @@ impl Ops<'_> {
             dead_to: None,
             events: None,
             events_len: None,
+            compress: self.maybe(2, |a| a.rng.u8(0..3) > 0),
             fair: self.maybe(2, |a| *one_of(a.rng, &Fair::ALL)),
         }
     }

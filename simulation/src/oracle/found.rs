@@ -100,7 +100,7 @@ fn meets(view: &View<'_>, search: &Search<'_>) -> bool {
         && search
             .payload
             .as_ref()
-            .is_none_or(|glob| glob.matches(view.payload))
+            .is_none_or(|glob| glob.matches(&view.payload.bytes()))
         && search.since.is_none_or(|since| time >= since)
         && search.until.is_none_or(|until| time < until)
 }

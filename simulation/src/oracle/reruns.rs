@@ -77,7 +77,7 @@ pub fn check(step: &Step<'_>) -> Result<(), String> {
         let found = step.queue.find(&waiting.id);
         let message = found.and_then(|seq| step.queue.message(seq));
         match message {
-            Some(message) if *step.queue.content(message).payload != *waiting.payload => {
+            Some(message) if *step.queue.content(message).payload.bytes() != *waiting.payload => {
                 return Err("what waited for the end of a run did not follow it".into());
             }
             // The message may have been sent in an event before, and was cancelled then.

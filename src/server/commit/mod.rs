@@ -25,7 +25,7 @@ use super::due_index::Due;
 use super::families;
 use super::moving_slots::{self, May};
 use super::waiting::wait_list;
-use super::{arrivals, clock, config, wakeups};
+use super::{arrivals, clock, config, packing, wakeups};
 
 pub use aftermath::Aftermath;
 use aftermath::Rest;
@@ -304,6 +304,7 @@ impl Slot<'_> {
         if queue.has_garbage() {
             queue.free_garbage(FREED_BY_A_COMMAND);
         }
+        packing::note(ctx, key, queue);
         schedule(ctx, key, queue, moment, is_replay);
         self.happened.add(happened);
     }
@@ -341,6 +342,7 @@ pub fn creation(changes: &Changes, clock: Clock) -> Creation {
         retries: config::RETRIES.get(),
         retain: config::RETAIN.unsigned(),
         retain_count: config::RETAIN_COUNT.unsigned(),
+        compress: config::compress(),
         ..Settings::default()
     };
     Creation {

@@ -67,6 +67,10 @@ pub fn read_setting(
             let fair = words.choice(what, "COUNT, TIME or COST", &choices)?;
             once(&mut changes.fair, what, fair)
         }
+        "COMPRESS" => {
+            let compress = words.choice(what, "ON or OFF", &[("ON", true), ("OFF", false)])?;
+            once(&mut changes.compress, what, compress)
+        }
         "SENDS" => {
             let choices = [("ON", false), ("OFF", true)];
             let closed = words.choice(what, "ON or OFF", &choices)?;

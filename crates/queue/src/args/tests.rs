@@ -11,7 +11,7 @@ use crate::settings::{Backoff, Breaker, Changes, Clock, Fair, OnDead, OnRetry, R
 fn every_option_is_read_in_any_case_and_order() {
     let text = "onDead block breaker 3 PER 60 open 7 max 28 CLOCK manual 5 ONRETRY Skip groupconcurrency 9 RATE 3 per 1000 sends Off maxTimeouts 10 Errors 100 \
         maxrunning 8 MAXBYTES 7 MAXLEN 6 DEDUP 5 DEADCOUNT 4 DEADRETAIN 3 RETAINCOUNT 2 \
-        RETAIN 1 fair Time EVENTSLEN 77 events stream deadTo Retries RETRIES expired TTL 0 JITTER 100 MAXBACKOFF 11 BACKOFF exp 12 RETRIES -1 LEASE 1";
+        RETAIN 1 compress On fair Time EVENTSLEN 77 events stream deadTo Retries RETRIES expired TTL 0 JITTER 100 MAXBACKOFF 11 BACKOFF exp 12 RETRIES -1 LEASE 1";
     let expected = Changes {
         lease: Some(1),
         retries: Some(-1),
@@ -50,6 +50,7 @@ fn every_option_is_read_in_any_case_and_order() {
         }))),
         events: Some(Some(b"stream"[..].into())),
         events_len: Some(77),
+        compress: Some(true),
     };
     let new = NewQueue {
         changes: expected.clone(),

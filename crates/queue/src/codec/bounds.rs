@@ -5,6 +5,7 @@ use crate::effect::MOST_EFFECTS;
 use crate::limits::{Invalid, MAX_COUNT, MAX_ERRORS};
 use crate::message::kin::MOST_QUEUES;
 use crate::message::limited::MAX_LIMITS;
+use crate::message::packing::{DICTIONARIES, LARGEST};
 use crate::named_limits::MAX_WINDOWS;
 use crate::{MAX_EXACT, NEVER};
 
@@ -68,6 +69,17 @@ pub const EFFECTS: Bound = up_to(MOST_EFFECTS as u64, "too many effects were app
 pub const WINDOWS: Bound = up_to(MAX_WINDOWS as u64, "a limit must have at most 4 windows");
 /// The queues of children that a parent remembers.
 pub const QUEUES: Bound = up_to(MOST_QUEUES as u64, "a parent remembers too many queues");
+
+/// The dictionaries of a queue, from 0.
+pub const DICTIONARY: Bound = up_to(DICTIONARIES as u64 - 1, "a queue has too many dictionaries");
+/// One more than the number of a dictionary; 0 for none.
+pub const DICTIONARY_OR_NONE: Bound =
+    up_to(DICTIONARIES as u64, "a queue has too many dictionaries");
+/// The length of a payload that is packed.
+pub const PACKED: Bound = up_to(
+    LARGEST as u64,
+    "a packed payload must be at most 65535 bytes long",
+);
 
 impl Bound {
     /// Returns a number that is within the bound.

@@ -3,7 +3,7 @@
 
 use super::log_entry::Chunk;
 use super::snapshot::read::Decoder;
-use super::snapshot::{encode, LARGE, LAST_BEFORE_FIRST, SAVED, VERSION};
+use super::snapshot::{encode, Payloads, LARGE, LAST_BEFORE_FIRST, SAVED, VERSION};
 use super::wire::put_number;
 use crate::Queue;
 
@@ -14,7 +14,7 @@ impl Queue {
     /// Saves the queue as blocks, none of them empty, whose bytes have any
     /// value. [`Queue::load`] takes them in the same order. O(n).
     pub fn save(&self, block: &mut dyn FnMut(&[u8])) {
-        encode(self, SAVED, block);
+        encode(self, SAVED, Payloads::Kept, block);
     }
 
     /// Loads the blocks that [`Queue::save`] wrote. `next` returns one block after another, and
@@ -43,7 +43,7 @@ impl Queue {
     pub fn rewrite(&self, record: &mut dyn FnMut(&[u8])) {
         let mut first = true;
         let mut bytes = Vec::new();
-        encode(self, LARGE, &mut |block| {
+        encode(self, LARGE, Payloads::Kept, &mut |block| {
             bytes.clear();
             Chunk { first, block }.encode_into(&mut bytes);
             record(&bytes);
@@ -57,7 +57,7 @@ impl Queue {
     pub fn digest(&self, part: &mut dyn FnMut(&[u8])) {
         let mut number = 0;
         let mut bytes = Vec::new();
-        encode(self, LARGE, &mut |block| {
+        encode(self, LARGE, Payloads::Plain, &mut |block| {
             bytes.clear();
             put_number(&mut bytes, number);
             bytes.extend_from_slice(block);

@@ -1,19 +1,14 @@
 //! The id and payload of a message, and where they are stored.
 
+use super::packing::Payload;
+
 /// The id and payload of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Content<'a> {
     /// The id that the sender gave, if any. Never empty.
     pub id: Option<&'a [u8]>,
-    /// The payload, byte for byte as sent.
-    pub payload: &'a [u8],
-}
-
-impl Content<'_> {
-    /// Bytes of id and payload together.
-    pub fn len(&self) -> usize {
-        self.id.map_or(0, <[u8]>::len) + self.payload.len()
-    }
+    /// The payload.
+    pub payload: Payload<'a>,
 }
 
 /// The location of a message's id and payload, and the length of the payload. Eight
@@ -24,7 +19,7 @@ impl Content<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Body {
     /// The number of the chunk. The top bit is set if the body has the chunk for
-    /// itself.
+    /// itself, the next one if the payload is packed.
     chunk: u32,
     /// In a shared chunk the offset of the body; in a chunk of its own, where the
     /// offset is 0, the upper half of the payload's length.
@@ -35,10 +30,12 @@ pub struct Body {
 
 impl Body {
     const ALONE: u32 = 1 << 31;
+    const PACKED: u32 = 1 << 30;
+    const CHUNK: u32 = Body::PACKED - 1;
 
     /// The location of a payload of this length that is not stored yet.
     pub fn nowhere(payload_len: usize) -> Body {
-        Body::alone(!Body::ALONE, payload_len)
+        Body::alone(Body::CHUNK, payload_len)
     }
 
     /// The location of a body that has its own chunk. `payload_len` is at most 2^32 - 1
@@ -61,6 +58,21 @@ impl Body {
         }
     }
 
+    /// The same location with a packed payload behind the id, or a plain one. The length
+    /// is that of the payload as it was sent.
+    pub fn with_packed(self, is_packed: bool) -> Body {
+        let bit = if is_packed { Body::PACKED } else { 0 };
+        Body {
+            chunk: self.chunk & !Body::PACKED | bit,
+            ..self
+        }
+    }
+
+    /// Whether the payload is packed.
+    pub fn is_packed(self) -> bool {
+        self.chunk & Body::PACKED != 0
+    }
+
     /// Whether the body has its own chunk.
     pub fn is_alone(self) -> bool {
         self.chunk & Body::ALONE != 0
@@ -68,12 +80,12 @@ impl Body {
 
     /// The number of the chunk.
     pub fn chunk(self) -> u32 {
-        self.chunk & !Body::ALONE
+        self.chunk & Body::CHUNK
     }
 
     /// Whether the body is in this chunk, which is a shared one.
     pub fn is_among_others_of(self, chunk: u32) -> bool {
-        self.chunk == chunk
+        self.chunk & !Body::PACKED == chunk
     }
 
     /// The offset of the body in its chunk, in bytes.
@@ -106,5 +118,13 @@ mod tests {
         let told = (body.chunk(), body.begin(), body.payload_len());
         assert_eq!(told, (7, 0xffff, 0xffff));
         assert_eq!(Body::alone(7, 3).chunk(), 7);
+        for body in [body, Body::alone(7, 0x1_0007)] {
+            let packed = body.with_packed(true);
+            assert!(packed.is_packed() && packed.chunk() == 7);
+            assert_eq!(packed.is_alone(), body.is_alone());
+            assert_eq!(packed.is_among_others_of(7), body.is_among_others_of(7));
+            assert_eq!(packed.payload_len(), body.payload_len());
+            assert_eq!(packed.with_packed(false), body);
+        }
     }
 }

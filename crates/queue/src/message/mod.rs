@@ -17,6 +17,7 @@ pub mod kin;
 pub mod left;
 pub mod limited;
 mod memory;
+pub mod packing;
 pub mod rerun;
 pub mod retry;
 pub mod score;

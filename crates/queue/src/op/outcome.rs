@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use crate::message::body::{Body, Content};
 use crate::message::kin::Parent;
+use crate::message::packing::Payload;
 use crate::message::state::State;
 use crate::message::Message;
 use crate::{Millis, Receipt, Seq};
@@ -54,7 +55,7 @@ impl Gone {
         Gone {
             message,
             id: content.id.map(Into::into),
-            payload: content.payload.into(),
+            payload: content.payload.bytes().into(),
             group: group.map(Into::into),
             batch: batch.map(Into::into),
             parent: None,
@@ -86,7 +87,7 @@ impl Gone {
     pub fn content(&self) -> Content<'_> {
         Content {
             id: self.id.as_deref(),
-            payload: &self.payload,
+            payload: Payload::Plain(&self.payload),
         }
     }
 }

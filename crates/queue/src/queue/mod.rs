@@ -30,6 +30,7 @@ pub mod model;
 mod moves;
 mod notes;
 mod ops;
+mod packing;
 mod reach;
 pub mod rebuild;
 #[cfg(any(test, feature = "validate"))]
@@ -84,6 +85,8 @@ impl Queue {
     /// queues.
     pub fn new(settings: Settings, clock: Clock, salt: u64) -> Queue {
         let fair = settings.fair;
+        let mut store = Store::default();
+        store.set_packing(settings.compress);
         Queue {
             state: State {
                 settings,
@@ -96,7 +99,7 @@ impl Queue {
                 last_receipt: 0,
                 ticket: 0,
                 ids: Ids::new(salt),
-                store: Store::default(),
+                store,
                 leases: Leases::default(),
                 records: Records::default(),
                 consumers: Consumers::default(),

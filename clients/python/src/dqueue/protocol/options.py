@@ -242,6 +242,8 @@ class QueueOptions(TypedDict, total=False):
     """Key of the stream to which each transition of a message is added. "" ends it."""
     events_len: int
     """Maximum number of entries of that stream."""
+    compress: Literal["ON", "OFF"]
+    """Whether payloads of messages that rest are kept packed."""
     sends: Literal["ON", "OFF"]
     """Whether messages can be added. "OFF" refuses them with QUEUECLOSED, so that the queue can be emptied."""
 

@@ -11,7 +11,7 @@ use crate::settings::{Breaker, Changes, Clock, Fair, OnDead, OnRetry, Rate, Sett
 use crate::transition::DEFAULT_EVENTS_LEN;
 
 /// The number of options in [`Changes`].
-const OPTIONS: u32 = 26;
+const OPTIONS: u32 = 27;
 const RETRIES: u32 = 12;
 const BACKOFF: u32 = 13;
 const JITTER: u32 = 14;
@@ -26,6 +26,7 @@ const DEAD_TO: u32 = 22;
 const EVENTS: u32 = 23;
 const EVENTS_LEN: u32 = 24;
 const FAIR: u32 = 25;
+const COMPRESS: u32 = 26;
 
 /// Writes all options of a queue.
 pub fn put_settings(out: &mut Vec<u8>, settings: &Settings) {
@@ -67,6 +68,7 @@ fn all_of(settings: &Settings) -> Changes {
         on_dead: Some(settings.on_dead),
         // These options are written only for the queues that have them, which are few.
         breaker: settings.breaker.map(Some),
+        compress: settings.compress.then_some(true),
         fair: Some(settings.fair).filter(|fair| *fair != Fair::Count),
         closed: settings.closed.then_some(true),
         max_timeouts: Some(settings.max_timeouts).filter(|most| *most > 0),
@@ -108,6 +110,7 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
         c.events.is_some(),
         c.events_len.is_some(),
         c.fair.is_some(),
+        c.compress.is_some(),
     ];
     let present = mask(numbers.map(|n| n.is_some())) | mask(others) << RETRIES;
     put_number(out, present);
@@ -155,6 +158,9 @@ pub fn put_changes(out: &mut Vec<u8>, c: &Changes) {
     }
     if let Some(fair) = c.fair {
         out.push(fair as u8);
+    }
+    if let Some(compress) = c.compress {
+        put_flag(out, compress);
     }
 }
 
@@ -232,6 +238,9 @@ pub fn changes(reader: &mut Reader) -> Result<Changes, Invalid> {
     if has(FAIR) {
         let fair = Fair::ALL.get(usize::from(reader.byte()?)).copied();
         changes.fair = Some(fair.ok_or(Invalid("FAIR must be 0 (COUNT), 1 (TIME) or 2 (COST)"))?);
+    }
+    if has(COMPRESS) {
+        changes.compress = Some(reader.flag()?);
     }
     limits::changes(&changes)?;
     Ok(changes)

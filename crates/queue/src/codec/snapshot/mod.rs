@@ -22,7 +22,11 @@
 //! Numbers are written as differences from their neighbours, so a plain message
 //! takes five to seven bytes and its payload.
 //!
-//! Equal queues have equal snapshots, whichever operations led to them.
+//! Behind the data that a queue has once come its dictionaries. Packed payloads are saved packed,
+//! with their lengths.
+//!
+//! Equal queues have equal snapshots, whichever operations led to them, except that payloads may be
+//! packed. In the form for digests none is.
 
 mod blocks;
 mod children;
@@ -35,7 +39,7 @@ mod write;
 
 use crate::{Millis, Receipt, Seq};
 
-pub use write::encode;
+pub use write::{encode, Payloads};
 
 /// The version of the encoding. A later one reads this one, too.
 pub const VERSION: u32 = 1;
@@ -86,6 +90,11 @@ pub mod tag {
     pub const USAGE: u8 = 15;
     /// The parent of the following messages.
     pub const SIBLINGS: u8 = 16;
+    /// A dictionary of packed payloads.
+    pub const DICTIONARY: u8 = 26;
+    /// The dictionary with which the payloads of the messages that follow are packed. Before the
+    /// first such frame they are not packed.
+    pub const PACKED: u8 = 27;
     /// The ties to other keys that the queue has lost.
     pub const DETACHED: u8 = 24;
     /// A report to a parent that it has not counted yet.

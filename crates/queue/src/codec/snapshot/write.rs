@@ -14,23 +14,35 @@ use super::frames::{
 use super::history::put_history;
 use super::{tag, Bases};
 use crate::codec::options::put_parent;
-use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_number};
+use crate::codec::wire::{put_bytes, put_delta, put_fixed, put_flag, put_number};
 use crate::message::history::History;
 use crate::message::id::NameHasher;
+use crate::message::packing::Payload;
 use crate::message::state::StoredState;
 use crate::queue::rebuild::{Known, Numbered, Parts, ReleasedPart};
 use crate::{ConsumerIx, GroupIx, Queue, Seq};
+
+/// The form in which a snapshot has payloads that are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Payloads {
+    /// As they were sent.
+    Plain,
+    /// As they are kept.
+    Kept,
+}
 
 /// Writes a queue as blocks of `size` bytes; only the last block may be
 /// shorter. O(n) in messages and O(n log n) in everything else. It takes up to
 /// about 8 MiB of memory for blocks, 16 bytes for every 128 messages, and 4
 /// bytes a group.
-pub fn encode(queue: &Queue, size: usize, emit: &mut dyn FnMut(&[u8])) {
+pub fn encode(queue: &Queue, size: usize, payloads: Payloads, emit: &mut dyn FnMut(&[u8])) {
     let parts = queue.parts();
     let mut writer = Writer {
         blocks: Blocks::new(size, emit),
         bases: Bases::default(),
         salt: parts.salt(),
+        payloads,
+        packed: None,
         groups: Numbers::default(),
         consumers: Numbers::default(),
         known: parts.consumers().collect(),
@@ -47,6 +59,9 @@ struct Writer<'a, 'e> {
     bases: Bases,
     /// The salt that was written last.
     salt: u64,
+    payloads: Payloads,
+    /// The dictionary that was named last.
+    packed: Option<u8>,
     groups: Numbers,
     consumers: Numbers,
     /// The known consumers that have not been written yet.
@@ -62,6 +77,15 @@ impl<'a> Writer<'a, '_> {
         let whole = self.parts.whole();
         put_whole(self.blocks.begin(), &whole);
         self.blocks.end(&[]);
+        if self.payloads == Payloads::Kept {
+            for (number, dictionary, is_current) in self.parts.dictionaries() {
+                let frame = self.blocks.begin();
+                frame.push(tag::DICTIONARY);
+                put_number(frame, number.into());
+                put_flag(frame, is_current);
+                self.blocks.end(dictionary.text());
+            }
+        }
         if let Some(circuit) = self.parts.plain_breaker() {
             put_breaker(self.blocks.begin(), None, circuit);
             self.blocks.end(&[]);
@@ -177,6 +201,11 @@ impl<'a> Writer<'a, '_> {
         }
         let group = self.group(message.group);
         let consumer = self.consumer(message.history.consumer());
+        let packed = match (self.payloads, content.payload) {
+            (Payloads::Kept, Payload::Packed(packed)) => Some(packed),
+            _ => None,
+        };
+        self.dictionary(packed.map(|packed| packed.number));
         let batch = numbered.batch.and_then(|batch| self.named_batch(batch));
         let siblings = numbered.siblings.and_then(|number| self.siblings(number));
         let has_more = numbered.first_sent.is_some()
@@ -220,7 +249,25 @@ impl<'a> Writer<'a, '_> {
             let sets = [batch, siblings];
             put_history(frame, numbered, consumer, sets, &mut self.bases);
         }
-        self.blocks.end(content.payload);
+        match packed {
+            None => self.blocks.end(&content.payload.bytes()),
+            Some(packed) => {
+                put_number(frame, packed.len as u64);
+                self.blocks.end(packed.frame);
+            }
+        }
+    }
+
+    /// Writes the dictionary of the payloads that follow, if it differs from the last one.
+    #[inline]
+    fn dictionary(&mut self, number: Option<u8>) {
+        if number != self.packed {
+            self.packed = number;
+            let frame = self.blocks.begin();
+            frame.push(tag::PACKED);
+            put_number(frame, number.map_or(0, |number| u64::from(number) + 1));
+            self.blocks.end(&[]);
+        }
     }
 
     /// Writes the salt of the ids that follow, if it differs from the last one.

@@ -4,6 +4,7 @@
 mod golden;
 mod numbers;
 mod ops;
+mod packing;
 mod primary;
 mod queues;
 mod records;

@@ -15,8 +15,11 @@
 use smallvec::SmallVec;
 
 use super::chunk::{has_holes, Chunk, SMALL};
+use super::dictionaries::Dictionaries;
+use super::stored::{find, head, Stored};
 use crate::collections::slots::Slots;
 use crate::message::body::{Body, Content};
+use crate::message::packing::{Packed, Payload};
 use crate::IS_SMALL;
 
 /// Size of the chunks of a large queue, in bytes: the largest size class of
@@ -80,6 +83,8 @@ pub(super) struct Bodies {
     left: usize,
     /// The place at which the search for the next chunk to empty starts.
     cursor: usize,
+    /// The dictionaries of packed payloads. `None` where there have been none.
+    pub dictionaries: Option<Box<Dictionaries>>,
 }
 
 impl Bodies {
@@ -88,22 +93,59 @@ impl Bodies {
     pub fn get(&self, body: Body, id_len: usize) -> Content<'_> {
         let bytes = self.chunks.get(body.chunk() as usize);
         let bytes = bytes.map_or(&[][..], |chunk| &chunk.bytes);
-        content(bytes, body, id_len)
+        let found = find(bytes, body, id_len);
+        Content {
+            id: Some(found.id).filter(|id| !id.is_empty()),
+            payload: match found.number {
+                None => Payload::Plain(found.payload),
+                Some(number) => self.packed(body, number, found.payload),
+            },
+        }
+    }
+
+    fn packed<'a>(&'a self, body: Body, number: u8, frame: &'a [u8]) -> Payload<'a> {
+        let dictionaries = self.dictionaries.as_ref();
+        let dictionary = dictionaries.and_then(|all| all.get(number));
+        debug_assert!(dictionary.is_some(), "dictionary {number} is missing");
+        dictionary.map_or(Payload::default(), |dictionary| {
+            Payload::Packed(Packed {
+                frame,
+                len: body.payload_len(),
+                number,
+                dictionary,
+            })
+        })
     }
 
     /// Stores the content of a message in this page of the store. O(1), apart from
     /// copying the bytes.
     pub fn add(&mut self, page: u64, content: Content) -> Body {
-        let len = content.len();
+        let (head, payload_len) = (head(content.payload), content.payload.len());
+        let stored = Stored::of(content, &head);
+        let len = stored.len();
         if len == 0 {
             return Body::nowhere(0);
         }
         self.live += len;
+        let is_packed = match content.payload {
+            Payload::Plain(_) => false,
+            Payload::Packed(packed) => {
+                let after = head.len() + packed.frame.len();
+                let dictionaries = self.dictionaries.get_or_insert_default();
+                dictionaries.used(packed.number, payload_len, after);
+                true
+            }
+        };
         if len * PIECES > self.chunk_size() {
             let mut chunk = Chunk::default();
-            chunk.put(page, content);
+            chunk.put(page, &stored);
             self.taken += chunk.taken();
-            return Body::alone(self.chunks.add(chunk) as u32, content.payload.len());
+            let chunk = self.chunks.add(chunk) as u32;
+            return Body::alone(chunk, payload_len).with_packed(is_packed);
+        }
+        if is_packed {
+            // It stays long.
+            return self.move_in(page, &stored, payload_len).with_packed(true);
         }
         if len > self.fresh.room || self.fresh.left == 0 {
             let fresh = std::mem::take(&mut self.fresh);
@@ -114,9 +156,9 @@ impl Bodies {
             &mut self.taken,
             &mut self.fresh,
             page,
-            content,
+            &stored,
         );
-        Body::shared(chunk, at, content.payload.len())
+        Body::shared(chunk, at, payload_len)
     }
 
     /// Removes a body whose id has `id_len` bytes. O(1).
@@ -125,10 +167,14 @@ impl Bodies {
         let Some(chunk) = self.chunks.get_mut(number as usize) else {
             return;
         };
-        let len = id_len + body.payload_len();
+        let found = find(&chunk.bytes, body, id_len);
+        let (len, packed) = (found.len, found.number);
         chunk.live -= len;
         self.live -= len;
         let is_over = chunk.live == 0;
+        if let (Some(number), Some(dictionaries)) = (packed, &mut self.dictionaries) {
+            dictionaries.unused(number, body.payload_len(), len - id_len);
+        }
         if !body.is_alone() && !self.is_open(number) {
             self.left -= len;
         }
@@ -137,7 +183,10 @@ impl Bodies {
         }
         if self.live == 0 && self.chunks.end() > MANY {
             // Without bodies nothing in the table is needed any longer.
-            *self = Bodies::default();
+            *self = Bodies {
+                dictionaries: self.dictionaries.take(),
+                ..Bodies::default()
+            };
         }
     }
 
@@ -181,8 +230,19 @@ impl Bodies {
     /// Moves a body out of a chunk that is being emptied. `page` is the page of its
     /// message, `id_len` the length of its id. Returns its new location.
     pub fn transfer(&mut self, thin: &Thin, page: u64, body: Body, id_len: usize) -> Body {
-        let content = content(&thin.bytes, body, id_len);
-        if content.len() > self.moved.room || self.moved.left == 0 {
+        let from = body.begin();
+        let len = find(&thin.bytes, body, id_len).len;
+        let all = thin.bytes.get(from..from + len).unwrap_or_default();
+        let stored = Stored {
+            parts: [all, &[], &[]],
+        };
+        let moved = self.move_in(page, &stored, body.payload_len());
+        moved.with_packed(body.is_packed())
+    }
+
+    /// Puts a body into the chunk for those that stay long.
+    fn move_in(&mut self, page: u64, stored: &Stored, payload_len: usize) -> Body {
+        if stored.len() > self.moved.room || self.moved.left == 0 {
             let moved = std::mem::take(&mut self.moved);
             self.moved = self.open_behind(moved);
         }
@@ -191,9 +251,9 @@ impl Bodies {
             &mut self.taken,
             &mut self.moved,
             page,
-            content,
+            stored,
         );
-        Body::shared(chunk, at, content.payload.len())
+        Body::shared(chunk, at, payload_len)
     }
 
     /// Frees the number of a chunk that was emptied.
@@ -235,7 +295,9 @@ impl Bodies {
 
     /// Bytes allocated. O(1).
     pub fn memory_bytes(&self) -> usize {
-        self.taken + self.chunks.memory_bytes()
+        let dictionaries = self.dictionaries.as_ref();
+        let dictionaries = dictionaries.map_or(0, |all| all.memory_bytes());
+        self.taken + self.chunks.memory_bytes() + dictionaries
     }
 
     /// The size of a new chunk in bytes, by the number of bytes stored.
@@ -305,36 +367,22 @@ fn put(
     taken: &mut usize,
     open: &mut Open,
     page: u64,
-    content: Content,
+    stored: &Stored,
 ) -> (u32, usize) {
     let number = open.number.unwrap_or_default();
     let Some(chunk) = chunks.get_mut(number as usize) else {
         return (number, 0);
     };
-    open.room -= content.len();
+    open.room -= stored.len();
     open.left -= 1;
     let at = chunk.bytes.len();
-    let is_roomy =
-        chunk.bytes.capacity() - at >= content.len() && chunk.pages.last() == Some(&page);
+    let is_roomy = chunk.bytes.capacity() - at >= stored.len() && chunk.pages.last() == Some(&page);
     if is_roomy {
-        chunk.put(page, content);
+        chunk.put(page, stored);
     } else {
         *taken -= chunk.taken();
-        chunk.put(page, content);
+        chunk.put(page, stored);
         *taken += chunk.taken();
     }
     (number, at)
-}
-
-/// The content of a body in the bytes of its chunk.
-#[inline]
-fn content(bytes: &[u8], body: Body, id_len: usize) -> Content<'_> {
-    let from = body.begin();
-    let middle = from + id_len;
-    Content {
-        id: bytes.get(from..middle).filter(|id| !id.is_empty()),
-        payload: bytes
-            .get(middle..middle + body.payload_len())
-            .unwrap_or_default(),
-    }
 }

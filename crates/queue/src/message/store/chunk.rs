@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
+use super::stored::Stored;
 use crate::collections::footprint::allocated;
-use crate::message::body::Content;
 use crate::IS_SMALL;
 
 /// Size of the chunks of a small queue, in bytes.
@@ -32,13 +32,14 @@ impl Chunk {
         }
     }
 
-    pub fn put(&mut self, page: u64, content: Content) {
-        let len = content.len();
+    pub fn put(&mut self, page: u64, stored: &Stored) {
+        let len = stored.len();
         if self.bytes.is_empty() && self.bytes.capacity() < len {
             self.bytes.reserve_exact(len);
         }
-        self.bytes.extend_from_slice(content.id.unwrap_or_default());
-        self.bytes.extend_from_slice(content.payload);
+        for part in stored.parts {
+            self.bytes.extend_from_slice(part);
+        }
         self.live += len;
         if self.pages.last() != Some(&page) {
             self.pages.push(page);

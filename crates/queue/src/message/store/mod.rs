@@ -7,16 +7,23 @@
 
 mod bodies;
 mod chunk;
+mod dictionaries;
+mod packing;
 mod page;
+mod stored;
 #[cfg(test)]
 mod tests;
 
 use super::body::Content;
+use super::packing::Payload;
 use super::Message;
 use crate::collections::number_table::NumberTable;
 use crate::{Millis, Seq};
 use bodies::Bodies;
+use packing::Packing;
 use page::{Page, PAGE};
+
+pub use packing::{Step, Sums, REST};
 
 /// All messages of a queue, by number.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +43,8 @@ pub struct Store {
     /// For messages that replaced others: the time of the first send of that chain (Unix
     /// ms).
     first_sent: Option<Box<NumberTable<Millis>>>,
+    /// Which payloads are to be packed. `None` if none are.
+    packing: Option<Box<Packing>>,
 }
 
 impl Store {
@@ -114,7 +123,7 @@ impl Store {
             .map(Box::<[u8]>::from);
         let content = Content {
             id: id.as_deref(),
-            payload,
+            payload: Payload::Plain(payload),
         };
         self.bodies.remove(message.body, id_len);
         message.body = self.bodies.add(number, content);
@@ -148,6 +157,9 @@ impl Store {
         }
         if number > self.newest {
             let previous = std::mem::replace(&mut self.newest, number);
+            if let Some(packing) = &mut self.packing {
+                packing.closed(previous);
+            }
             if let Some(page) = self.pages.get_mut(previous) {
                 let before = page.capacity();
                 page.pack();
@@ -251,8 +263,16 @@ impl Store {
         let slots = self.slots * size_of::<Option<Message>>();
         let pages = self.slots / PAGE as usize * size_of::<Page>();
         let bodies = self.bodies.memory_bytes();
+        let packing = self.packing.as_ref();
+        let packing = packing.map_or(0, |packing| packing.memory_bytes());
         let first_sent = self.first_sent.as_ref();
         let first_sent = first_sent.map_or(0, |first_sent| first_sent.allocation_size());
-        self.heap_bytes + first_sent + slots + pages + self.pages.allocation_size() + bodies
+        self.heap_bytes
+            + first_sent
+            + slots
+            + pages
+            + self.pages.allocation_size()
+            + bodies
+            + packing
     }
 }

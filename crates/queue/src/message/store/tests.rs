@@ -1,6 +1,10 @@
 use super::*;
+use crate::message::state::StoredState;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::message::packing::{train, Dictionary};
 
 /// The content of one message: the id, if one was given, and the payload.
 type Carried = (Option<Vec<u8>>, Vec<u8>);
@@ -8,7 +12,7 @@ type Carried = (Option<Vec<u8>>, Vec<u8>);
 fn content((id, payload): &Carried) -> Content<'_> {
     Content {
         id: id.as_deref(),
-        payload,
+        payload: Payload::Plain(payload),
     }
 }
 
@@ -36,20 +40,37 @@ fn check(store: &mut Store, model: &BTreeMap<Seq, Carried>) {
         assert_eq!(message.payload_len(), expected.1.len() as u64);
         assert_eq!(store.given_id(*seq), expected.0.as_deref());
     }
-    let bytes = model.values().map(|carried| content(carried).len()).sum();
+    let bytes = model.iter().map(|(seq, (id, payload))| {
+        let message = store.get(*seq).unwrap();
+        let kept = store.content(message).payload;
+        let kept = stored::head(kept).len()
+            + match kept {
+                Payload::Plain(_) => payload.len(),
+                Payload::Packed(packed) => packed.frame.len(),
+            };
+        id.as_ref().map_or(0, Vec::len) + kept
+    });
+    let bytes = bytes.sum();
     // One call compares only some of the chunks.
     (0..20).for_each(|_| store.tidy());
     store.bodies.check(bytes);
 }
 
+/// A dictionary for the payloads of [`carried`], of which the longer ones repeat themselves.
+fn dictionary() -> Arc<Dictionary> {
+    Arc::new(Dictionary::of(&[7; 64]).unwrap())
+}
+
 proptest! {
     #[test]
     fn a_store_equals_a_map_after_any_steps(
-        steps in prop::collection::vec((0u8..8, 0u64..2000, 0usize..1 << 20), 1..600),
+        steps in prop::collection::vec((0u8..10, 0u64..2000, 0usize..1 << 20), 1..600),
     ) {
         let mut store = Store::default();
         let mut model = BTreeMap::new();
         let mut next = 1u64;
+        store.set_packing(true);
+        store.add_dictionary(3, dictionary(), true);
         for (kind, n, len) in steps {
             // Most payloads are short; some get their own chunk.
             let len = if len % 16 == 0 { len % 700 } else { len % 24 };
@@ -66,6 +87,7 @@ proptest! {
                     put(&mut store, next, &model[&next]);
                     next += 1;
                 }
+                8..=9 => while matches!(store.pack(n * 100), Step::More) {},
                 4 => {
                     store.set_payload(some, &carried(n, len).1);
                     if let Some((_, payload)) = model.get_mut(&some) {
@@ -84,6 +106,8 @@ proptest! {
             store.remove(seq, |_| ());
             check(&mut store, &model);
         }
+        prop_assert_eq!(store.packing_sums().after, 0);
+        store.bodies.dictionaries = None;
         prop_assert!(store.bodies.memory_bytes() < 2048, "{} bytes", store.bodies.memory_bytes());
         let mut copy = copy;
         while copy.drop_page() {}
@@ -149,4 +173,144 @@ fn small_bodies_have_little_overhead() {
     store.set_payload(5, &[1; 1 << 20]);
     assert!(store.bodies.memory_bytes() - taken <= 1 << 20);
     assert_eq!(store.get(5).unwrap().payload_len(), 1 << 20);
+}
+
+/// A payload as a framework sends it. Only its number differs.
+fn task(n: u64) -> Vec<u8> {
+    let id = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    format!(
+        r#"{{"task": "shop.mail.send", "id": "{id:016x}", "eta": null, "retries": 0, "argsrepr": "[{n}]"}}"#
+    )
+    .into_bytes()
+}
+
+/// Does all steps that are possible at this time (Unix ms), and trains. Returns how often it did.
+fn pack_all(store: &mut Store, now: Millis) -> usize {
+    let mut trained = 0;
+    loop {
+        match store.pack(now) {
+            Step::More => {}
+            Step::Wait(_) => return trained,
+            Step::Train(samples) => {
+                store.trained(train(&samples).as_deref());
+                trained += 1;
+            }
+        }
+    }
+}
+
+fn store_of(count: u64, due: Millis, payload: impl Fn(u64) -> Vec<u8>) -> Store {
+    let mut store = Store::default();
+    store.set_packing(true);
+    for seq in 1..=count {
+        let carried = (None, payload(seq));
+        store.insert(
+            seq,
+            Message::new(content(&carried), 1000, due),
+            content(&carried),
+        );
+    }
+    store
+}
+
+#[test]
+fn payloads_that_look_alike_are_kept_in_a_part_of_their_bytes() {
+    let mut store = store_of(10_000, 1_000_000, task);
+    let before = store.memory_bytes();
+    assert_eq!(pack_all(&mut store, 1000), 1);
+    let sums = store.packing_sums();
+    assert!(sums.after * 2 < sums.before, "{sums:?}");
+    let after = store.memory_bytes();
+    assert!(
+        before - after > (sums.before - sums.after) as usize * 8 / 10,
+        "{before} {after}"
+    );
+    for seq in 1..=10_000 {
+        let message = store.get(seq).unwrap();
+        assert_eq!(store.content(message).payload.bytes(), task(seq));
+    }
+    for seq in 1..=10_000 {
+        store.remove(seq, |_| ());
+    }
+    assert_eq!(
+        (store.packing_sums().before, store.packing_sums().after),
+        (0, 0)
+    );
+}
+
+/// It must not cost the messages that are delivered soon anything.
+#[test]
+fn a_message_is_packed_when_it_rests() {
+    let mut store = store_of(2000, 4000, task);
+    assert!(matches!(store.pack(1000), Step::More));
+    let packed = |store: &mut Store, now| {
+        pack_all(store, now);
+        store.packing_sums().before > 0
+    };
+    assert!(!packed(&mut store, 1000));
+    assert!(!packed(&mut store, 999 + REST));
+    assert!(matches!(store.pack(999 + REST), Step::Wait(Some(at)) if at == 1000 + REST));
+    (1..=2000).for_each(|seq| store.get_mut(seq).unwrap().stored = StoredState::Due);
+    assert!(packed(&mut store, 1000 + REST));
+}
+
+#[test]
+fn small_and_running_messages_stay_as_they_are() {
+    let mut store = store_of(5000, 1_000_000, |n| task(n)[..60].to_vec());
+    assert_eq!(pack_all(&mut store, 1000), 0);
+    let mut store = store_of(5000, 1_000_000, task);
+    (1..=5000).for_each(|seq| store.get_mut(seq).unwrap().stored = StoredState::Running);
+    assert_eq!(pack_all(&mut store, 1000), 0);
+    assert_eq!(store.packing_sums().after, 0);
+}
+
+/// Each training costs, and so does each dictionary.
+#[test]
+fn payloads_with_nothing_in_common_are_tried_ever_more_rarely() {
+    let random = |n: u64| {
+        let mut x = n;
+        let bytes = std::iter::repeat_with(|| {
+            x = x
+                .wrapping_mul(0x5851_F42D_4C95_7F2D)
+                .wrapping_add(0x1405_7B7E_F767_814F);
+            (x >> 56) as u8
+        });
+        bytes.take(200).collect()
+    };
+    let mut store = store_of(20_000, 1_000_000, random);
+    let trained = pack_all(&mut store, 1000);
+    assert!((1..=8).contains(&trained), "{trained}");
+    let sums = store.packing_sums();
+    assert_eq!((sums.before, sums.dictionaries), (0, 0));
+}
+
+#[test]
+fn a_dictionary_that_no_longer_fits_is_replaced() {
+    let of_kind = |n: u64| {
+        match n {
+        0..10_000 => task(n),
+        _ => format!(r#"<order number="{n}" customer="{}"><currency>EUR</currency><positions count="1"/></order>"#, n * 77).into_bytes(),
+    }
+    };
+    let mut store = store_of(40_000, 1_000_000, of_kind);
+    assert!(pack_all(&mut store, 1000) > 1);
+    let sums = store.packing_sums();
+    assert!(sums.after * 2 < sums.before, "{sums:?}");
+    let all = store.dictionaries().count();
+    assert!(all > 1, "{all}");
+    (1..30_000).for_each(|seq| {
+        store.remove(seq, |_| ());
+    });
+    assert!(store.dictionaries().count() < all);
+}
+
+#[test]
+fn an_emptied_store_goes_on_with_its_dictionary() {
+    let mut store = store_of(10_000, 1_000_000, task);
+    pack_all(&mut store, 1000);
+    let like = store.like();
+    assert_eq!((like.len(), like.dictionaries().count()), (0, 1));
+    store.set_packing(false);
+    assert!(!store.has_unpacked());
+    assert!(store.packing_sums().before > 0);
 }

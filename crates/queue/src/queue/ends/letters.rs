@@ -122,7 +122,7 @@ impl Queue {
         Ok(Letter {
             seq,
             id: self.id_with(seq, message, content).to_box(),
-            payload: content.payload.into(),
+            payload: content.payload.bytes().into(),
             group: self.state.groups.name(message.group).map(Into::into),
             label: choices.and_then(|choices| choices.label.clone()),
             headers: headers.into(),

@@ -1,5 +1,7 @@
 //! DQ.FIND: the messages of a state that meet conditions, in steps.
 
+use std::borrow::Cow;
+
 use super::cursor::Cursor;
 use super::walk::Range;
 use crate::glob::Glob;
@@ -121,12 +123,13 @@ impl Queue {
             }
         };
         let error = message.texts().and_then(|texts| texts.error.as_deref());
-        let payload = || {
-            let payload = self.content(message).payload;
-            payload.get(..MOST_OF_PAYLOAD).unwrap_or(payload)
+        let payload = match wanted.payload {
+            Some(_) => self.content(message).payload.bytes(),
+            None => Cow::default(),
         };
+        let payload = payload.get(..MOST_OF_PAYLOAD).unwrap_or(&payload);
         matches(&wanted.id, Some(self.id_of(seq, message).as_bytes()))
             && matches(&wanted.error, error)
-            && matches(&wanted.payload, wanted.payload.is_some().then(payload))
+            && matches(&wanted.payload, Some(payload))
     }
 }

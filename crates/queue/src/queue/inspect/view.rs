@@ -7,6 +7,7 @@ use crate::message::after::Counts;
 use crate::message::body::Content;
 use crate::message::id::Id;
 use crate::message::kin::Parent;
+use crate::message::packing::Payload;
 use crate::message::score::Score;
 use crate::message::state::{Reason, State, StoredState};
 use crate::message::{Choices, Message};
@@ -26,7 +27,7 @@ pub struct View<'a> {
     /// The message itself.
     pub message: &'a Message,
     /// Payload, as the exact bytes of the send.
-    pub payload: &'a [u8],
+    pub payload: Payload<'a>,
     /// Name of its group.
     pub group: Option<&'a [u8]>,
     /// Its score, if it has a group.

@@ -19,6 +19,8 @@ impl Queue {
         self.expire_until(now, None);
         let before = std::mem::replace(&mut self.state.settings, settings);
         self.attach(changes);
+        let compress = self.state.settings.compress;
+        self.state.store.set_packing(compress);
         if before.ttl != self.state.settings.ttl {
             self.index_expiries();
             self.expire_until(now, Some(now));

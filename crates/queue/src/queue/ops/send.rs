@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use crate::error::Error;
 use crate::message::body::Content;
+use crate::message::packing::Payload;
 use crate::message::state::{Reason, StoredState};
 use crate::message::{Choices, Message};
 use crate::op::{Done, DueTime, Happened, Send, Sent};
@@ -143,7 +144,7 @@ impl Queue {
         for payload in &send.payloads {
             let content = Content {
                 id: send.id.as_deref(),
-                payload,
+                payload: Payload::Plain(payload),
             };
             let mut message = Message::new(content, now, due);
             message.priority = send.priority;

@@ -126,6 +126,10 @@ impl<'a> Rebuild<'a> {
     }
 
     fn what_exists_once(&mut self) -> Result<(), Invalid> {
+        for (number, dictionary, is_current) in self.parts.dictionaries() {
+            self.builder
+                .dictionary(number, dictionary.clone(), is_current)?;
+        }
         if let Some(circuit) = self.parts.plain_breaker() {
             let circuit = match self.shift {
                 Some(shift) => shift.circuit(circuit),

@@ -8,6 +8,7 @@ use crate::limits::{self, ensure, exact, name, MAX_FAILURES};
 use crate::message::body::Content;
 use crate::message::history::History;
 use crate::message::kin::Wait;
+use crate::message::packing::Payload;
 use crate::message::rerun::Rerun;
 use crate::message::state::StoredState;
 use crate::message::Message;
@@ -128,6 +129,10 @@ pub fn schedule(schedule: &Schedule, next_seq: Seq) -> Checked {
 /// Checks the id and payload of a message.
 pub fn content(content: Content) -> Checked {
     content.id.map_or(Ok(()), name)?;
+    if let Payload::Packed(packed) = content.payload {
+        // It cannot be damaged later: nothing else has to check that.
+        ensure(packed.unpack().is_some(), "a packed payload is damaged")?;
+    }
     ensure(
         u32::try_from(content.payload.len()).is_ok(),
         "a payload must be at most 2^32-1 bytes long",
@@ -235,7 +240,7 @@ fn rerun(rerun: &Rerun) -> Checked {
     rerun.group.as_deref().map_or(Ok(()), name)?;
     content(Content {
         id: None,
-        payload: &rerun.payload,
+        payload: Payload::Plain(&rerun.payload),
     })
 }
 

@@ -1,5 +1,7 @@
 //! Reads a queue as its parts.
 
+use std::sync::Arc;
+
 use super::{GroupSeen, Known, Numbered, SavedPosition, Term, Whole};
 use crate::consumer::TokenDelivery;
 use crate::dead_letters::DeadLetters;
@@ -12,6 +14,7 @@ use crate::index::leases::Batch;
 use crate::index::ready_line::{Join, Position};
 use crate::index::siblings::Siblings;
 use crate::message::kin::News;
+use crate::message::packing::Dictionary;
 use crate::message::Message;
 use crate::named_limits::{Limit, NamedLimits};
 use crate::queue::Queue;
@@ -202,6 +205,12 @@ impl<'a> Parts<'a> {
     /// The outcome of dead messages that were to go to another queue.
     pub fn dead_letters(&self) -> Option<&'a DeadLetters> {
         self.queue.dead_letters()
+    }
+
+    /// The dictionaries of packed payloads with their numbers, and whether payloads are packed with
+    /// them now.
+    pub fn dictionaries(&self) -> impl Iterator<Item = (u8, &'a Arc<Dictionary>, bool)> + 'a {
+        self.queue.state.store.dictionaries()
     }
 
     /// The ties to other keys that the queue has lost.

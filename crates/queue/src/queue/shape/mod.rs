@@ -260,7 +260,7 @@ impl Writer {
         self.optional_text(group.as_ref().map(|seen| &*seen.group.name));
         self.optional_text(parts.consumer(message.history.consumer()));
         self.optional_text(numbered.content.id);
-        self.text(numbered.content.payload);
+        self.text(&numbered.content.payload.bytes());
         self.optional_time(numbered.first_sent);
         self.seq(numbered.batch.unwrap_or(0));
         self.seq(numbered.siblings.unwrap_or(0));

@@ -1,5 +1,7 @@
 //! Decodes a message of a snapshot.
 
+use std::sync::Arc;
+
 use super::counts;
 use crate::codec::bounds::{self, EXACT, PARTS, SMALL, TIME};
 use crate::codec::options::{choices, due as read_due};
@@ -12,19 +14,22 @@ use crate::message::errors::{Errors, FailedAttempt};
 use crate::message::extension::{Extension, Texts};
 use crate::message::history::History;
 use crate::message::left::{Left, Signal};
+use crate::message::packing::{Dictionary, Packed, Payload};
 use crate::message::rerun::Rerun;
 use crate::message::state::{Reason, StoredState};
 use crate::message::Message;
 use crate::queue::rebuild::{Builder, Names, Term};
 use crate::{Millis, NEVER};
 
-/// Reads the message behind its tag and adds it to the queue that is built.
+/// Reads the message behind its tag and adds it to the queue that is built. `packed` is the dictionary
+/// with which its payload is packed, and the number of that.
 ///
 /// Errors: an impossible message, or input that ends too early.
 pub fn message(
     reader: &mut Reader,
     tag: u8,
     bases: &mut Bases,
+    packed: Option<(u8, &Arc<Dictionary>)>,
     builder: &mut Builder,
 ) -> Result<(), Invalid> {
     let has = |bit: u8| tag & bit != 0;
@@ -119,7 +124,15 @@ pub fn message(
     }
     let content = Content {
         id,
-        payload: reader.rest(),
+        payload: match packed {
+            None => Payload::Plain(reader.rest()),
+            Some((number, dictionary)) => Payload::Packed(Packed {
+                len: reader.number(&bounds::PACKED)? as usize,
+                frame: reader.rest(),
+                number,
+                dictionary,
+            }),
+        },
     };
     let mut message = Message::new(content, sent_at, due);
     message.stored = stored;

@@ -3,8 +3,9 @@
 mod group;
 mod message;
 
-use crate::codec::bounds::{CUT, EXACT, TIME};
+use crate::codec::bounds::{self, CUT, EXACT, TIME};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::children::report;
 use super::dead_letters::dead_letters;
@@ -18,6 +19,7 @@ use crate::consumer::TokenDelivery;
 use crate::index::fair_line::Usage;
 use crate::limits::{ensure, template, Invalid};
 use crate::message::after::Counts;
+use crate::message::packing::{Dictionary, DICTIONARIES, DICTIONARY};
 use crate::queue::rebuild::{Builder, ReleasedPart, SavedPosition, Whole};
 use crate::schedule::{Schedule, Template};
 use crate::stats::{Lateness, Totals};
@@ -38,6 +40,10 @@ pub struct Decoder {
     builder: Option<Builder>,
     bases: Bases,
     messages: u64,
+    /// The dictionaries of the queue, by their numbers.
+    dictionaries: [Option<Arc<Dictionary>>; DICTIONARIES],
+    /// The number of the dictionary with which the payloads that follow are packed.
+    packed: Option<u8>,
     /// Whether the last frame has been read.
     ended: bool,
 }
@@ -104,7 +110,11 @@ impl Decoder {
         match tag {
             tag if tag & (tag::MESSAGE | tag::NEXT) != 0 => {
                 self.messages += 1;
-                message(&mut reader, tag, &mut self.bases, builder)
+                let packed = self.packed.and_then(|number| {
+                    let dictionary = self.dictionaries.get(usize::from(number))?;
+                    Some((number, dictionary.as_ref()?))
+                });
+                message(&mut reader, tag, &mut self.bases, packed, builder)
             }
             tag::GROUP | tag::HIDDEN => {
                 let mut part = group(&mut reader)?;
@@ -194,6 +204,27 @@ impl Decoder {
                 builder.batch(first, reader.number(&EXACT)?)?;
                 reader.end()
             }
+            tag::DICTIONARY => {
+                let number = reader.number(&bounds::DICTIONARY)? as u8;
+                let is_current = reader.flag()?;
+                let dictionary = dictionary(reader.rest())?;
+                builder.dictionary(number, Arc::clone(&dictionary), is_current)?;
+                if let Some(known) = self.dictionaries.get_mut(usize::from(number)) {
+                    *known = Some(dictionary);
+                }
+                Ok(())
+            }
+            tag::PACKED => {
+                let number = reader.number(&bounds::DICTIONARY_OR_NONE)?;
+                self.packed = number.checked_sub(1).map(|number| number as u8);
+                let known = |number: u8| self.dictionaries.get(usize::from(number));
+                let is_known = |number| known(number).is_some_and(Option::is_some);
+                ensure(
+                    self.packed.is_none_or(is_known),
+                    "a payload is packed with a dictionary that is missing",
+                )?;
+                reader.end()
+            }
             tag::SALT => {
                 builder.salt(reader.fixed()?);
                 reader.end()
@@ -223,6 +254,15 @@ impl Decoder {
             _ => Err(Invalid("an unknown part of a queue")),
         }
     }
+}
+
+fn dictionary(text: &[u8]) -> Result<Arc<Dictionary>, Invalid> {
+    ensure(
+        text.len() <= DICTIONARY,
+        "a dictionary must be at most 16384 bytes long",
+    )?;
+    let dictionary = Dictionary::of(text).ok_or(Invalid("a dictionary is damaged"))?;
+    Ok(Arc::new(dictionary))
 }
 
 fn released(reader: &mut Reader) -> Result<ReleasedPart, Invalid> {

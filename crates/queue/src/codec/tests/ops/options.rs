@@ -89,6 +89,7 @@ pub fn changes(scale: Scale) -> impl Strategy<Value = Changes> {
             dead_to,
             events: events.0,
             events_len: events.1,
+            compress: c.7,
             fair: c.9.and_then(|n| Fair::ALL.get(usize::from(n)).copied()),
             on_dead: c.5.map(|block| {
                 if block {

@@ -77,7 +77,8 @@ impl Queue {
             .groups
             .without_messages(self.state.settings.breaker.as_ref());
         let groups = std::mem::replace(&mut self.state.groups, groups);
-        let store = std::mem::take(&mut self.state.store);
+        let like = self.state.store.like();
+        let store = std::mem::replace(&mut self.state.store, like);
         self.discard_content(store, groups);
         for index in std::mem::take(&mut self.indexes.waiting).into_indexes() {
             self.discard_index(index);

@@ -7,6 +7,8 @@ mod limits;
 mod message;
 mod siblings;
 
+use std::sync::Arc;
+
 use super::batch_members::{enter_held, ReleasedPart};
 use super::lists::{index, lanes, own_records, Lists};
 use super::{check, leases};
@@ -19,6 +21,7 @@ use crate::index::records::{Record, Records};
 use crate::index::waiting::Waiting;
 use crate::limits::{ensure, exact, name, schedule_name, token, Invalid, MAX_TOKEN_COUNT};
 use crate::message::kin::News;
+use crate::message::packing::Dictionary;
 use crate::message::state::StoredState;
 use crate::schedule::{Schedule, Schedules};
 use crate::{GroupIx, Millis, Queue, Receipt, Seq};
@@ -97,6 +100,17 @@ impl Builder {
             released: Vec::new(),
             limits: Vec::new(),
         })
+    }
+
+    /// Adds a dictionary, with which payloads that follow are packed, under its number. `is_current`
+    /// says whether payloads are packed with it from now on.
+    pub fn dictionary(&mut self, number: u8, of: Arc<Dictionary>, is_current: bool) -> Checked {
+        let is_added = self
+            .queue
+            .state
+            .store
+            .add_dictionary(number, of, is_current);
+        ensure(is_added, "a queue has two dictionaries of one number")
     }
 
     /// Sets the salt of the generated ids of all messages that follow.

@@ -257,6 +257,7 @@ fn changes() -> impl Strategy<Value = Changes> {
         dead_to: None,
         events: None,
         events_len: None,
+        compress: Some(true),
         fair: None,
     })
 }
