@@ -50,6 +50,14 @@ SHAPES = {
     "results": (each("SEND", ""), ["result"]),
     "retries": (each("SEND", ""), ["nack"]),
     "a token a fetch": (each("SEND", ""), ["tokens"]),
+    "a token a consumer": (each("SEND", ""), ["consumers"]),
+    "effects of a token": (each("SEND", ""), ["effects"]),
+    "consumers": (each("FETCH", "CONSUMER", "consumer:{n}" + "x" * 60), []),
+    "paused groups": (each("PAUSE", "GROUP", "group:{n}"), []),
+    "cron rules": (
+        lambda n: ["DQ.SCHEDULE", "q", f"s{n % 1000}", "CRON", "*/5 1,2,3,4,5,6,7,8,9 * * *", "PAYLOAD", ""],
+        [],
+    ),
     "random delays": (lambda n: ["DQ.SEND", "q", "", "DELAY", FAR + n * 7919 % MESSAGES], []),
     "random times to live": (lambda n: ["DQ.SEND", "q", "", "TTL", FAR + n * 7919 % MESSAGES], []),
     "random scores": (lambda n: ["DQ.SEND", "q", "", "GROUP", f"g{n % 9}", "SCORE", n * 7919 % MESSAGES], []),
@@ -156,6 +164,15 @@ def make(wire, shape) -> None:
                 in_all(wire, [["DQ.TOUCH", "q", FAR, one[1], "NOTE", "n" * 100] for one in got])
         elif step == "tokens":
             in_thousands(wire, lambda n: ["DQ.FETCH", "q", "CONSUMER", f"c{n % 10}", "TOKEN", f"token:{n}"])
+        elif step == "consumers":
+            in_thousands(wire, lambda n: ["DQ.FETCH", "q", "CONSUMER", f"c{n}", "TOKEN", f"token:{n}"])
+        elif step == "effects":
+            effects = [word for i in range(100) for word in ("SADD", "set", str(i))]
+            for fetch in ALL:
+                got = wire.ok(*fetch)
+                again = [["DQ.FETCH", "q", "CONSUMER", f"c{one[1] % 2000}", "TOKEN", "t", "ACK", 1, one[1], "APPLY", 100, *effects] for one in got]
+                in_all(wire, again)
+            wire.ok("DEL", "set")
         elif step == "window":
             wire.ok("DQ.LIMIT", "q", "name", "RATE", MESSAGES, "PER", FAR)
             in_thousands(wire, lambda n: ["DQ.FETCH", "q"])

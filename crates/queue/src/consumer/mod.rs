@@ -1,10 +1,14 @@
 //! The consumers of a queue: the names under which clients fetch, and the counts of their messages.
 
+mod token_delivery;
+
 use hashbrown::HashMap;
 
+use crate::collections::footprint::{allocated, array};
 use crate::message::id::NameHasher;
 use crate::sums::Count;
-use crate::{ConsumerIx, Millis, Receipt, TimeIndex};
+use crate::{ConsumerIx, Millis, TimeIndex};
+pub use token_delivery::TokenDelivery;
 
 /// How long after its last fetch a consumer without leases is forgotten, in ms.
 pub const FORGET_AFTER: Millis = 3_600_000;
@@ -35,27 +39,6 @@ pub struct Consumer {
     /// Whether it is listed as a consumer. If false, it was forgotten and only
     /// records or messages still name it.
     known: bool,
-}
-
-/// A delivery that was asked for with a token.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TokenDelivery {
-    /// The token.
-    pub token: Box<[u8]>,
-    /// The first of its receipts, which are consecutive.
-    pub first: Receipt,
-    /// How many receipts it has; at least 1, and 0 only with `applied`.
-    pub count: u64,
-    /// The effects that the FETCH has applied (APPLY), as [`effect`](crate::codec::effect) writes
-    /// it.
-    pub applied: Option<Box<[u8]>>,
-}
-
-impl TokenDelivery {
-    /// Its receipts.
-    pub fn receipts(&self) -> std::ops::Range<Receipt> {
-        self.first..self.first.saturating_add(self.count)
-    }
 }
 
 /// The last deliveries of consumers, by consumer.
@@ -309,14 +292,19 @@ impl Consumers {
         known
     }
 
-    /// Bytes allocated, an estimate.
+    /// Bytes allocated, an estimate. O(consumers).
     pub fn memory_bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Option<Consumer>>()
-            + self.by_name.capacity() * 40
+        // A name is here and in the table of names.
+        let names = self.slots.iter().flatten();
+        let names = names.map(|consumer| 2 * allocated(consumer.name.len()));
+        array::<Option<Consumer>>(self.slots.capacity())
+            + array::<u32>(self.free.capacity())
+            + allocated(self.by_name.allocation_size())
+            + names.sum::<usize>()
             + self.idle.memory_bytes()
             + self.tokens.as_ref().map_or(0, |tokens| {
-                let each = size_of::<(ConsumerIx, TokenDelivery)>() + crate::limits::MAX_TOKEN;
-                tokens.capacity() * each
+                let each = tokens.values().map(TokenDelivery::heap_bytes);
+                allocated(tokens.allocation_size()) + each.sum::<usize>()
             })
     }
 

@@ -2,11 +2,10 @@
 
 use super::group::{GroupExtension, GroupSettings};
 use super::{Groups, NEIGHBOURS};
-use crate::collections::footprint::allocated;
+use crate::collections::footprint::{allocated, tree};
 use crate::index::order_key::OrderKey;
+use crate::GroupIx;
 
-/// Estimated bytes of a name in the count of memory.
-const NAME: usize = 16;
 /// How many entries of one large group are freed in one step.
 const AT_A_TIME: usize = 1024;
 
@@ -36,19 +35,20 @@ impl Groups {
     /// settings).
     pub fn memory_bytes(&self) -> usize {
         const EXTENSION: usize = allocated(size_of::<GroupExtension>());
+        const SETTINGS: usize = allocated(size_of::<GroupSettings>());
         const FIRST_RECORDS: usize = 2 * size_of::<OrderKey>();
         let held = self.held_from(0).filter_map(|ix| self.get(ix));
         let holds: usize = held.map(|group| group.ext().holds.memory_bytes()).sum();
         let configured = self.configured.iter().filter_map(|ix| self.get(*ix));
         let settings = configured.filter_map(|group| group.ext().settings.as_ref());
-        let windows: usize = settings.map(|settings| settings.window.heap_bytes()).sum();
+        let settings = settings.map(|settings| SETTINGS + settings.window.heap_bytes());
         self.by_name.allocation_size()
             + self.slots.memory_bytes()
             + self.backlog_bytes
             + self.recorded * FIRST_RECORDS
             + self.extended * EXTENSION
-            + self.configured.len() * (allocated(size_of::<GroupSettings>()) + NAME)
-            + windows
+            + tree(size_of::<GroupIx>(), self.configured.len())
+            + settings.sum::<usize>()
             + self.name_bytes
             + holds
             + self.held.memory_bytes()

@@ -211,6 +211,7 @@ impl Schedules {
                 + allocated(template.payload.len())
                 + group.map_or(0, |name| allocated(name.len()))
                 + template.choices.heap_bytes()
+                + schedule.rule.heap_bytes()
                 + schedule
                     .extras
                     .as_ref()

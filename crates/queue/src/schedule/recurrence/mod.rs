@@ -17,6 +17,7 @@ mod zone;
 pub use cron::CronRule;
 pub use error::RecurrenceError;
 
+use crate::collections::footprint::allocated;
 use crate::{Millis, MAX_EXACT};
 
 /// The fire times of a schedule.
@@ -37,6 +38,14 @@ pub enum Recurrence {
 }
 
 impl Recurrence {
+    /// The bytes of the text of a cron rule.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Recurrence::Every { .. } => 0,
+            Recurrence::Cron(rule) => allocated(rule.expr().len()),
+        }
+    }
+
     /// Fires at `start` + k x `period` for every k from 0 on. Without a start,
     /// it first fires at `now` + `period`.
     ///
