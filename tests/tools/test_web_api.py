@@ -194,12 +194,21 @@ def test_pages_leave_out_the_queues_that_a_user_may_not_see(start, program, shop
     path.chmod(0o600)
     shop.execute_command("DQ.SEND", "secret", "x", "ID", "b1")
     shop.execute_command("DQ.FETCH", "secret", "CONSUMER", "hushed")
+    for parent, child in [("shop", "secret"), ("secret", "shop")]:
+        shop.execute_command("DQ.SEND", parent, "x", "ID", f"of-{parent}", "CHILDREN", 2)
+        shop.execute_command("DQ.SEND", child, "x", "ID", f"in-{child}", "PARENT", parent, f"of-{parent}")
+    [[_, receipt, _, _]] = shop.execute_command("DQ.FETCH", "secret")
+    shop.execute_command("DQ.NACK", "secret", receipt, "FATAL", "ERROR", "hushed")
     me = start("--password-file", path).visitor()
     me.ask("login", {"user": "ann", "password": "correct horse"})
     me.sees("", "shop")
     for page in ["", "messages?queues=*&state=any", "messages?queues=*&id=b1", "errors", "workers", "schedules", "server"]:
         text = me.ask(page).text
         assert not re.findall("secret|hushed|mails:{", text), page
+    # A message shows its own parent, and nothing else of other queues.
+    for page in ["message?queue=shop&id=of-shop", "tree?queue=shop&id=of-shop"]:
+        assert "of-shop" in me.ask(page).text and not re.findall("secret|hushed", me.ask(page).text), page
+    assert "of-secret" not in me.ask("tree?queue=shop&id=in-shop").text
     for page in ["queue?queue=secret", "message?queue=secret&id=b1", "payload?queue=secret&id=b1", "family?family=mails"]:
         assert me.ask(page).status in (403, 404), page
 

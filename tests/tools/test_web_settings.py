@@ -66,6 +66,17 @@ def test_limits_are_made_changed_and_removed(start, r3):
     web = me.visitor()
     form = web.get(web.get("queue", queue="q").links()["New limit"])
     assert "say how many may run" in web.send(form, limit="api", counts="messages").words()
+    # A field sets no other option.
+    for field, typed in [
+        ("concurrency", "5 WEIGHT"),
+        ("concurrency", "5 RATE 7 PER 1s"),
+        ("rate", "7 PER 1s WEIGHT"),
+        ("rate", "7 PER 1s CONCURRENCY 5"),
+        ("rate", "7 PER 1s, CONCURRENCY 5"),
+    ]:
+        refused = web.send(form, limit="api", counts="messages", **{field: typed})
+        assert f"Not done: {field}: write n" in refused.words(), (field, refused.words())
+    assert do("DQ.LIMITS", "q")[1] == []
     done = web.send(form, limit="api", concurrency="5", rate="100 PER 1m, 7 PER 1s", counts="costs")
     assert "The limit api was nothing and is CONCURRENCY 5 RATE 100 PER 1m RATE 7 PER 1s WEIGHT." in done.words()
     [limit] = do("DQ.LIMITS", "q")[1]

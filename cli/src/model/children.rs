@@ -23,7 +23,7 @@ pub type Name = (Vec<u8>, Vec<u8>);
 pub type Page = (Option<Vec<u8>>, Vec<Record>);
 
 /// Fetches up to `most` children of a message from a cursor on, page by page: a page may have
-/// none.
+/// none. Children in queues that the connection may not be used for are left out.
 pub fn fetch(
     server: &mut Server,
     (queue, id): (&[u8], &[u8]),
@@ -38,7 +38,8 @@ pub fn fetch(
         cmd.arg("COUNT")
             .arg(most.saturating_sub(found.len()).max(1));
         let (next, page) = Record::page(server.call(&cmd)?)?;
-        found.extend(page);
+        let seen = page.into_iter().filter(|child| server.sees(&name(child).0));
+        found.extend(seen);
         match next {
             None => return Ok((None, found)),
             next if found.len() >= most => return Ok((next, found)),
@@ -103,7 +104,7 @@ pub fn tree(server: &mut Server, start: Name) -> Result<Vec<Node>, Failure> {
             .flatten();
         let above = above.as_ref().and_then(|message| part(message, "parent"));
         match above.map(|parent| name(&parent)) {
-            Some(parent) if parent.0 != b"" => top = parent,
+            Some(parent) if parent.0 != b"" && server.sees(&parent.0) => top = parent,
             _ => break,
         }
     }

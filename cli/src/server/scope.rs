@@ -52,6 +52,10 @@ impl Scope {
         }
         let mut is_seen = self.sees(words.next().unwrap_or_default());
         if NAMING.contains(&name.as_slice()) {
+            if name == b"DQ.SEND" {
+                // A payload may be any word.
+                words.next();
+            }
             while let Some(word) = words.next() {
                 if NAMES.contains(&word.to_ascii_uppercase().as_slice()) {
                     let other = words.next().unwrap_or_default();
@@ -84,6 +88,8 @@ mod tests {
             ("DQ.ALTER mails deadto other", false),
             ("DQ.ALTER mails EVENTS other", false),
             ("DQ.SEND mails x PARENT other p", false),
+            ("DQ.SEND mails PARENT PARENT other p", false),
+            ("DQ.SEND mails PARENT", true),
             ("INFO server", true),
             ("SCAN 0", true),
         ] {

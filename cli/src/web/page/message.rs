@@ -108,7 +108,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
                     @if why.code != state { (badge(&why.code, "")) " " }
                     (why.why)
                     @if let Some(until) = why.until { " Until " (time(Some(until), now)) "." }
-                    @if !why.by.is_empty() { " By " (by(why, &target)) "." }
+                    @if !why.by.is_empty() && !is_hidden(ask, why) { " By " (by(why, &target)) "." }
                 }
             }
             @for (field, kind) in [("error", "bad"), ("note", ""), ("signal", ""), ("result", "")] {
@@ -144,6 +144,11 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
     };
     let title = format!("{} of {}", printable(&id), printable(&queue));
     Ok(layout(ask, &title, &steps, content))
+}
+
+/// Returns whether the cause may be a child in a queue that the visitor may not see.
+fn is_hidden(ask: &Ask, why: &Why) -> bool {
+    why.code == "children-open" && ask.is_limited()
 }
 
 /// Returns the cause that holds a message back: a link, if the cause is another message.

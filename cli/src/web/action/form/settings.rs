@@ -54,15 +54,23 @@ impl Form {
         let name = self.fields.get("limit");
         let name = name.ok_or_else(|| Failure::mistake("give the limit a name"))?;
         let mut words = Vec::new();
-        for (option, field) in [("CONCURRENCY", "concurrency"), ("RATE", "rate")] {
-            for value in self
-                .fields
-                .text(field)
-                .split(',')
-                .filter(|one| !one.trim().is_empty())
-            {
+        for (option, field, shape) in [
+            ("CONCURRENCY", "concurrency", "n"),
+            ("RATE", "rate", "n PER time"),
+        ] {
+            let values = self.fields.text(field).split(',');
+            for value in values.filter(|one| !one.trim().is_empty()) {
+                let given: Vec<&str> = value.split_whitespace().collect();
+                let is_one = match given[..] {
+                    [_] => option == "CONCURRENCY",
+                    [_, per, _] => option == "RATE" && per.eq_ignore_ascii_case("PER"),
+                    _ => false,
+                };
+                if !is_one {
+                    return Err(Failure::mistake(format!("{field}: write {shape}")));
+                }
                 words.push(option.to_owned());
-                words.extend(value.split_whitespace().map(str::to_owned));
+                words.extend(given.into_iter().map(str::to_owned));
             }
         }
         if words.is_empty() {
