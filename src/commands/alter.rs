@@ -15,7 +15,9 @@ pub(super) const SPEC: CommandSpec = CommandSpec {
     keys: Keys::FirstAnd(other_keys),
     access: Access::Update,
     summary: "Changes options of a queue, for the messages in it too.",
-    complexity: "O(1)",
+    complexity:
+        "O(1); O(N log N) with N messages for another TTL; O(G log N) with G groups for another \
+                 ONDEAD, ONRETRY, GROUPCONCURRENCY, BREAKER or FAIR",
     args: &[Arg::key(), ONE_SETTING.multiple()],
 };
 

@@ -13,7 +13,8 @@ pub(super) const SPEC: CommandSpec = CommandSpec {
     keys: Keys::First,
     access: Access::Delete,
     summary: "Removes messages, of one state or group or all.",
-    complexity: "O(M log N) with M messages removed of N, in slices where M is large; O(1) for a whole queue",
+    complexity: "O(M log N) with M messages removed of N, in slices where M is large, and with H \
+                 messages held if some of the group are; O(1) for a whole queue",
     args: &[
         Arg::key(),
         // Both forms are one choice, so that only one of them can be given.

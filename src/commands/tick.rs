@@ -18,7 +18,8 @@ pub(super) const SPEC: CommandSpec = CommandSpec {
     keys: Keys::AllOrFirst,
     access: Access::Update,
     summary: "Does all that is due now, or moves the clock of a queue whose clock is manual.",
-    complexity: "O(M log N) with M messages that fall due and N in the queues",
+    complexity: "O(M log N) with M messages that fall due and N in the queues; with ADVANCE and TO also O(S) \
+                 with S schedules",
     args: &[Arg::one_of(
         "what",
         &[

@@ -66,6 +66,13 @@ def patterns(make):
     return lambda n: [["DQ.LIMIT", "q", make(i), "CONCURRENCY", 5] for i in range(1, n + 1)]
 
 
+def counted(n):
+    """The commands after which the window of a limit has counted deliveries in n milliseconds."""
+    begin = [["DQ.CREATE", "q", "CLOCK", "MANUAL"], ["DQ.LIMIT", "q", "l", "RATE", FAR, "PER", FAR, "WEIGHT"]]
+    one = [["DQ.SEND", "q", "x", "LIMITS", 1, "l"], ["DQ.FETCH", "q", "NOACK"], ["DQ.TICK", "q", "ADVANCE", 1]]
+    return [*begin, *one * n]
+
+
 def a(n):
     return "a" * n
 
@@ -96,6 +103,9 @@ WAITING = "messages that wait for a limit, a batch, children or a signal"
 FIND = "patterns of DQ.FIND"
 CRON = "cron rules"
 LOAD = "RESTORE, restart, full synchronisation"
+ALTER = "options of DQ.ALTER"
+WINDOWS = "deliveries that a RATE of DQ.LIMIT counts"
+MEMORY = "MEMORY USAGE and INFO dq"
 SLICES = "messages of DQ.PURGE and DQ.REDRIVE"
 DUE = "due events"
 
@@ -177,6 +187,14 @@ COSTS = [
         0,
         lambda n: [*each("DQ.SEND", "q", "x", "GROUP", "g{}")(n), ["DQ.FETCH", "q", "COUNT", n]],
     ),
+    Cost(
+        OTHERS,
+        "EXPLAIN, a long group",
+        one("DQ.EXPLAIN", "q", "last"),
+        1000,
+        0,
+        lambda n: [*many(n, "GROUP", "g"), ["DQ.SEND", "q", "x", "GROUP", "g", "ID", "last"]],
+    ),
     Cost(OTHERS, "INFO, groups", one("DQ.INFO", "q"), 1000, 0, each("DQ.SEND", "q", "x", "GROUP", "g{}")),
     Cost(
         WAITING,
@@ -210,6 +228,7 @@ COSTS = [
             ["DQ.FETCH", "q", "COUNT", n],
         ],
     ),
+    Cost(WAITING, "PURGE of a group, parked", one("DQ.PURGE", "q", "GROUP", "g"), 1000, 0, lambda n: many(n, "PARK")),
     Cost(WAITING, "FETCH, parked", one("DQ.FETCH", "q"), 1000, 0, lambda n: many(n, "PARK")),
     Cost(
         WAITING,
@@ -236,13 +255,25 @@ COSTS = [
             *each("DQ.LIMIT", "q", a(50) + "{}", "CONCURRENCY", 5)(20 * n),
         ],
     ),
+    Cost(ALTER, "TTL", one("DQ.ALTER", "q", "TTL", ROUND), 1000, 1, lambda n: [["DQ.CREATE", "q", "CLOCK", "MANUAL"], *many(n)]),
+    Cost(
+        ALTER,
+        "GROUPCONCURRENCY",
+        one("DQ.ALTER", "q", "GROUPCONCURRENCY", ROUND),
+        1000,
+        1,
+        each("DQ.SEND", "q", "x", "GROUP", "g{}"),
+    ),
+    Cost(ALTER, "another", one("DQ.ALTER", "q", "MAXRUNNING", ROUND), 1000, 0, each("DQ.SEND", "q", "x", "GROUP", "g{}")),
+    Cost(WINDOWS, "COST of all", one("DQ.SEND", "q", "x", "LIMITS", 1, "l", "COST", FAR), 1000, 1, counted),
+    Cost(WINDOWS, "COST of 1", one("DQ.SEND", "q", "x", "LIMITS", 1, "l"), 1000, 0, counted),
     Cost(
         SLICES,
         "PURGE of a group",
         one("DQ.PURGE", "q", "GROUP", ROUND),
         500,
         1,
-        lambda n: [command for i in range(TIMES) for command in many(n, "GROUP", i)],
+        lambda n: [command for i in range(1, TIMES + 1) for command in many(n, "GROUP", i)],
     ),
     Cost(
         SLICES,
@@ -252,6 +283,8 @@ COSTS = [
         1,
         lambda n: [["DQ.CREATE", "q", "CLOCK", "MANUAL"], *many(TIMES * n, "TTL", 1), ["DQ.TICK", "q", "ADVANCE", FAR]],
     ),
+    Cost(MEMORY, "groups with settings", one("INFO", "dq"), 1000, 1, each("DQ.GROUPSET", "q", "g{}", "WEIGHT", 2)),
+    Cost(MEMORY, "messages", one("INFO", "dq"), 1000, 0, many),
     Cost(
         DUE,
         "TICK, dead letters",
@@ -304,7 +337,7 @@ def least(server, wire, cost, n) -> int:
         assert not wrong, (cost.title, wrong[0])
     taken = []
     for i in range(TIMES):
-        stands_for = {ROUND: lambda i=i: i, RECEIPT: lambda: wire.ok("DQ.FETCH", "q")[0][1], DUMP: lambda: wire.ok("DUMP", "q")}
+        stands_for = {ROUND: lambda i=i: i + 1, RECEIPT: lambda: wire.ok("DQ.FETCH", "q")[0][1], DUMP: lambda: wire.ok("DUMP", "q")}
         command = [stands_for[word]() if word in stands_for else word for word in cost.command(n)]
         cpu = cpu_us(server)
         wire.ok(*command)

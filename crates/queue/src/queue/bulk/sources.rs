@@ -100,7 +100,8 @@ pub(in crate::queue) fn pick(
 impl Queue {
     /// Goes through a source behind a position, or from its beginning. The group is that
     /// of the sources of a group. O(log n) to start, then O(1) for each message, but
-    /// O(leases of the group passed) for [`Source::Leased`].
+    /// O(leases of the group passed) for [`Source::Leased`], and O(held messages of all groups
+    /// passed) for [`Source::Held`] if the group has any.
     pub(in crate::queue) fn walk_source(
         &self,
         source: Source,
@@ -113,12 +114,17 @@ impl Queue {
         }
         let ix = group.and_then(|name| self.state.groups.find(name));
         if source == Source::Held {
+            // They are among those of all groups, but how many they are is known.
+            let count = self.len_of(source, group);
+            if count == 0 {
+                return Box::new(std::iter::empty());
+            }
             let all = self.walk_state(State::Held, behind, now);
             let is_of_group = move |(_, seq): &(Mark, Seq)| {
                 let message = self.state.store.get(*seq);
-                ix.is_some() && message.map(|message| message.group) == ix
+                message.map(|message| message.group) == ix
             };
-            return Box::new(all.filter(is_of_group));
+            return Box::new(all.filter(is_of_group).take(count));
         }
         match ix.and_then(|ix| self.state.groups.get(ix)) {
             None => Box::new(std::iter::empty()),
