@@ -19,6 +19,8 @@ use super::commit::{change, Replication, Slot};
 use super::{effects, rights};
 
 const NO_QUEUE: &str = "the key has no queue, and the log entry does not create one";
+const NO_CHANGE: &str =
+    "it changes nothing here, so the queue was not the same as where the log entry was written";
 const WRONG_TYPE: &str = "the key holds a value of another type";
 /// The server has checked only the keys that the command names.
 const LIMITED: &str =
@@ -167,6 +169,7 @@ fn replay(
     entry: &LogEntry<'_, '_>,
     is_replicated: &mut bool,
 ) -> Result<(), String> {
+    let must_obey = ctx.must_obey();
     change(ctx, key, |slot| {
         let moment = entry.moment();
         let queue = match (slot.split().1.is_some(), &entry.created) {
@@ -175,7 +178,12 @@ fn replay(
             (false, None) => None,
         };
         let queue = queue.ok_or(NO_QUEUE)?;
-        let done = entry.replay(queue);
+        let mut done = entry.replay(queue).map(|_| ());
+        // Only what changes a queue is logged, and what makes one.
+        let is_nothing = entry.created.is_none() && !queue.has_changed();
+        if must_obey && is_nothing && done.is_ok() {
+            done = Err(NO_CHANGE.to_owned());
+        }
         if entry.created.is_some() {
             queue.made_at(moment);
         }
@@ -187,7 +195,7 @@ fn replay(
         queue.forget_lead();
         replicate_once(slot, is_replicated);
         slot.commit(moment, Replication::Replayed);
-        done.map(|_| ())
+        done
     })
     .map_err(|_| WRONG_TYPE)?
 }

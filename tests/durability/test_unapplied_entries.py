@@ -71,6 +71,29 @@ def test_a_replica_counts_what_it_cannot_apply_and_tells_ten_times_a_minute(repl
     q.do("PURGE")
 
 
+def test_a_replica_counts_entries_that_change_nothing_in_another_queue_of_that_name(replica_pair):
+    primary, replica = replica_pair.primary, replica_pair.replica
+    q = Queue(primary.client(), "q")
+    q.do("MSEND", 8, *range(8))
+    taken = q.fetch("COUNT", 6)
+    replica_pair.wait_sync()
+    replica.client().config_set("replica-read-only", "no")
+    replica.client().delete("q")
+    Queue(replica.client(), "q").send("other")
+    replica.client().config_set("replica-read-only", "yes")
+    before = figures(replica)[0]
+    receipts = [message.receipt for message in taken]
+    q.ack(receipts[0])
+    q.do("ACK", receipts[1], "RESULT", "r")
+    q.nack(receipts[2])
+    q.do("NACK", receipts[3], "FATAL")
+    q.touch(60_000, receipts[4])
+    q.do("CANCEL", taken[5].id)
+    wait_for(lambda: figures(replica)[0] == before + 6, 10, "the entries")
+    assert figures(primary)[0] == 0
+    q.do("PURGE")
+
+
 @pytest.mark.parametrize(("version", "age"), [(0, "older"), (2, "older"), (6, "older"), (7, "newer"), (255, "newer")])
 def test_data_of_another_version_is_refused_as_older_or_newer(make_server, version, age):
     server = make_server()

@@ -219,6 +219,11 @@ impl Queue {
         std::mem::take(&mut self.notes.effects)
     }
 
+    /// Whether anything has changed since [`Queue::take_effects`].
+    pub fn has_changed(&self) -> bool {
+        self.notes.effects.changed
+    }
+
     /// The message with this number, if it is stored.
     pub fn message(&self, seq: Seq) -> Option<&Message> {
         self.state.store.get(seq)
