@@ -5,7 +5,8 @@ dq web keeps its figures new as always. The table says how long a page took its 
 figures cost, and which of them took the server the longest, as the server's own SLOWLOG counts it: from the moment it
 begins a command until it has the reply ready. A PING each millisecond is the view from outside, except while this program
 reads the SLOWLOG. The exit status is 1 where a command is beyond the limit in more than half of the rounds, where a PING is
-beyond it though no processor was absent, or where dq web takes too much memory.
+beyond it though no processor was absent, where a page is not there at once, a search takes too long to find something, or
+the exporter to answer, or where dq web takes too much memory.
 """
 
 import argparse
@@ -20,6 +21,8 @@ from statistics import median, median_low
 
 from tests.harness.absence import Absences
 from tests.harness.cli import Cli, build
+from tests.harness.exporter import Exporter
+from tests.harness.server import wait_for
 from tests.harness.web import Web
 from tests.harness.wire import encode
 from tests.load.large_queues import FAR, PAYLOAD, fill, fill_groups
@@ -43,9 +46,15 @@ class Row:
 
     name: str
     seconds: list = field(default_factory=list)
+    # A page that must be there at once; others look for something until they have it, or a time is over.
+    at_once: bool = True
     commands: int = 0
     longest: list = field(default_factory=list)
     ended: float = 0.0
+
+    def page_ms(self) -> float:
+        """The time for the reader, of the round at the median."""
+        return median(self.seconds) * 1000
 
     def ms(self) -> float:
         """The longest command, of the round at the median."""
@@ -82,9 +91,11 @@ class Pages:
         log = Path(self._open.enter_context(tempfile.TemporaryDirectory())) / "web.log"
         web = Web(Cli(build(), f"redis://127.0.0.1:{self.server.port}"), log)
         self.me = self._open.enter_context(web).visitor()
+        self.exporter = self._open.enter_context(Exporter(self.server))
         # All queues are known, and the figures of each have been asked for at least once.
         self.web = web
-        self.me.sees("", f"{self.queues - self.partitions} queues and 1 family")
+        all_known = f"{self.queues - self.partitions} queues and 1 family"
+        wait_for(lambda: all_known in self.me.get("").words(), 180, all_known)
         time.sleep(2)
         return self
 
@@ -135,7 +146,7 @@ class Pages:
         """Every row, one by one as it is measured."""
         get = self.me.get
         # All other work updates the figures, as before and after.
-        yield self.row("the figures of five seconds, no page", lambda: time.sleep(5))
+        yield self.row("the figures of five seconds, no page", lambda: time.sleep(5), at_once=False)
         yield self.row("overview", lambda: get(""))
         yield self.row("overview, by dead messages, page 3", lambda: get("", sort="dead", page=3))
         yield self.row("overview, names that match", lambda: get("", q="queue-00"))
@@ -147,8 +158,14 @@ class Pages:
             )
         yield self.row("errors, of the queue", lambda: get("errors", queue=BIG))
         yield self.row("errors, of all queues", lambda: get("errors"))
+        yield self.row("history, 7 days of 8 queues", lambda: get("history", span="7d", pick="queue-0000*"))
+        yield self.row("workers", lambda: get("workers"), at_once=False)
+        yield self.row("schedules", lambda: get("schedules"), at_once=False)
+        yield self.row("find, by type in all queues", lambda: get("messages", queues="*", type="mail"), at_once=False)
+        yield self.row("find, by payload in all queues", lambda: get("messages", queues="*", payload="*y*"), at_once=False)
+        yield self.row("exporter", self.exporter.page, at_once=False)
         yield self.row("run times", lambda: get("types", queue=BIG))
-        yield self.row("search for an id", lambda: get("search", find="no such id"))
+        yield self.row("search for an id", lambda: get("search", find="no such id"), at_once=False)
         yield self.row("server", lambda: get("server"))
         yield self.row("all figures as JSON", lambda: get("api/queues"))
         yield self.row("queue as JSON", lambda: get("api/queue", queue=BIG))
@@ -177,6 +194,7 @@ class Pages:
             yield self.row(
                 f"messages, {state}, {name}",
                 lambda words=words, state=state: get("messages", queue=BIG, state=state, **words),
+                at_once=False,
             )
         _, [dead] = self.do("DQ.LIST", BIG, "dead", "COUNT", 1)
         id = dict(zip(dead[::2], dead[1::2]))[b"id"] if isinstance(dead, list) else dead[b"id"]
@@ -193,10 +211,12 @@ class Pages:
         yield self.row(
             "pause and resume",
             lambda: (act(act="pause", queue=BIG), act(act="resume", queue=BIG)),
+            at_once=False,
         )
         yield self.row(
             "pause and resume a family",
             lambda: (act(act="pause", family=FAMILY), act(act="resume", family=FAMILY)),
+            at_once=False,
         )
         yield self.row(
             "redrive all dead",
@@ -239,8 +259,9 @@ class Pages:
             done = self.me.ask(done.address)
         assert "Not done" not in done.words() and done.status == 200, done.words()
 
-    def row(self, name, look, rounds=None) -> Row:
-        row = Row(name)
+    def row(self, name, look, rounds=None, at_once=True) -> Row:
+        # What changes something has one round, and asks before.
+        row = Row(name, at_once=at_once and rounds is None)
         for _ in range(rounds or self.rounds):
             with self._ours():
                 before = self._calls()
@@ -307,6 +328,9 @@ def main(words=None) -> int:
         default=2,
         help="ms of a command or a PING that are too many (%(default)s)",
     )
+    parser.add_argument("--page", type=float, default=100, help="ms of a page that are too many (%(default)s)")
+    parser.add_argument("--found", type=float, default=1000, help="ms of a search that are too many (%(default)s)")
+    parser.add_argument("--exporter", type=float, default=2000, help="ms of the exporter that are too many (%(default)s)")
     parser.add_argument(
         "--memory",
         type=int,
@@ -339,9 +363,12 @@ def main(words=None) -> int:
     print(f"the longest was during: {meanwhile}; {beyond} took more than {args.limit:g} ms")
     print(f"the longest slice of the module's timer took {slice_us / 1000:.2f} ms")
     print(f"dq web took {memory} MiB at most, the limit is {args.memory}")
-    slow = [row for row in rows if row.ms() > args.limit]
-    for row in slow:
-        print(f"{row.name}: a command of {row.ms():.2f} ms, the limit is {args.limit:g}")
+    slow = [f"{row.name}: a command of {row.ms():.2f} ms, the limit is {args.limit:g}" for row in rows if row.ms() > args.limit]
+    for row in rows:
+        most = args.page if row.at_once else args.exporter if row.name == "exporter" else args.found
+        if row.page_ms() > most and (row.at_once or row.name.startswith(("find", "exporter"))):
+            slow.append(f"{row.name}: {row.page_ms():.0f} ms, the limit is {most:g}")
+    print(*slow, sep="\n")
     if held_up := waits.own > args.limit:
         print(f"a PING took {waits.own:.2f} ms without absences, the limit is {args.limit:g}")
     return 1 if slow or held_up or memory > args.memory else 0
