@@ -29,7 +29,7 @@ ifeq ($(shell command -v bash 2>/dev/null),)
 $(error the scripts of dq need bash, which is not here: install it first (on Alpine: apk add bash))
 endif
 
-.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture losses effects-calls effects-faults effects-peers effects-cost outbox-faults load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-costs bench-frameworks bench-bullmq test-sqs test-sqs-clients test-sqs-faults bench-sqs test-takeover bench-takeover
+.PHONY: help setup setup-optional build build-pgo run cli install-cli test test-one test-fresh test-short test-engines test-php test-node test-go test-versions test-faults test-celery test-bullmq test-protocol test-asan miri lint audit fmt checker torture losses effects-calls effects-faults effects-peers effects-cost outbox-faults load load-tenants soak soak-digests simulate explore nightly rust-version fuzz bench bench-instructions bench-smoke bench-steps bench-web dist release bundle test-bundle test-reproducible test-packages test-container bench-costs bench-frameworks bench-bullmq bench-compress test-sqs test-sqs-clients test-sqs-faults bench-sqs test-takeover bench-takeover
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -181,6 +181,10 @@ fuzz: ## hostile bytes for the parts that read them, a minute each (FUZZ_SECONDS
 
 bench: ## measure the module against its peers on this machine: a quarter of an hour, one table
 	@benches/run.sh $(BENCH_FLAGS)
+
+bench-compress: ## what COMPRESS saves and costs, with payloads as frameworks send them: BENCH_FLAGS="--messages N"
+	@scripts/setup.sh build server tests optional && scripts/build.sh
+	@PATH="$$PWD/target/bin:$$PATH" DQ_MODULE=target/release/libdq.so .venv/bin/python -m benches.compress $(BENCH_FLAGS)
 
 bench-bullmq: ## BullMQ on dq beside BullMQ on its Redis backend, in one run
 	@scripts/setup.sh build server tests optional && scripts/build.sh
