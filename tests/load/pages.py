@@ -37,6 +37,8 @@ CALLS = "commandstats"
 # The queue with half of the messages, and the family.
 BIG = "orders"
 FAMILY = "mails"
+# The children of one message of that queue.
+CHILDREN = 10_000
 HEAD = f"{'':<46}{'ms':>8}{'longest':>9}{'commands':>10}   longest command"
 
 
@@ -129,6 +131,8 @@ class Pages:
         fill(self.server, BIG, part, "BATCH", "album", "DELAY", FAR)
         fill(self.server, BIG, part, "TYPE", "mail", "DELAY", FAR)
         fill(self.server, BIG, half - 6 * part, "DELAY", FAR)
+        self.do("DQ.SEND", BIG, "x", "ID", "parent", "CHILDREN", CHILDREN)
+        fill(self.server, BIG, CHILDREN, "PARENT", BIG, "parent", "DELAY", FAR)
         self.do("DQ.SCHEDULE", BIG, "nightly", "CRON", "0 3 * * *", "PAYLOAD", "x")
         names = [f"queue-{n:05}" for n in range(self.queues - 1 - self.partitions)]
         names += self.do("DQ.PARTITIONS", FAMILY, self.partitions)
@@ -199,6 +203,8 @@ class Pages:
         _, [dead] = self.do("DQ.LIST", BIG, "dead", "COUNT", 1)
         id = dict(zip(dead[::2], dead[1::2]))[b"id"] if isinstance(dead, list) else dead[b"id"]
         yield self.row("message", lambda: get("message", queue=BIG, id=id))
+        yield self.row(f"message with {CHILDREN:,} children", lambda: get("message", queue=BIG, id="parent"))
+        yield self.row(f"the flow of {CHILDREN:,} children", lambda: get("tree", queue=BIG, id="parent"))
         yield self.row(
             "count, all dead",
             lambda: get("confirm", act="redrive", queue=BIG, state="dead"),
