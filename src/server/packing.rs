@@ -16,7 +16,7 @@ use dq_queue::Millis;
 use super::address::QueueAddress;
 use super::{clock, config};
 use crate::redis::clock as redis_clock;
-use crate::redis::{background, Context, Name, OwnedName, Value};
+use crate::redis::{background, event_loop, Context, Name, OwnedName, Value};
 
 /// The part of `dq.tick-budget-us` that a slice may take.
 const SHARE: u64 = 4;
@@ -95,6 +95,8 @@ pub fn before_sleep(ctx: &mut Context) {
     });
     if let Some(next) = next {
         background::arm(ctx, next.min(LONGEST));
+        // The server may have decided already how long it sleeps.
+        event_loop::turn_again();
     }
 }
 
