@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 
 import redis
@@ -54,10 +55,10 @@ def used(move: Move, *words) -> dict:
     return said | {"MB": own_use.ru_maxrss // 1024, "cpu": dict(zip(("importer", "source", "target"), seconds))}
 
 
-def throughput(move: Move, peer: str, queue: str, jobs: int, *flags) -> dict:
+def throughput(move: Move, peer: str, queue: str, jobs: int, *flags, ledger: str = "moved") -> dict:
     """Moves jobs that are there."""
     move.new.client().flushall()
-    said = used(move, peer, "--queue", queue, "--json", "--ledger", f"{peer}-ledger", *flags)
+    said = used(move, peer, "--queue", queue, "--json", "--ledger", f"{peer}-{ledger}", *flags)
     assert said["moved"] == jobs, said
     return {
         "jobs a second": round(said["per_second"]),
@@ -67,11 +68,12 @@ def throughput(move: Move, peer: str, queue: str, jobs: int, *flags) -> dict:
     }
 
 
-def state(client: redis.Redis) -> int:
-    """A sum over all keys with what they hold, but what BullMQ writes at any time."""
-    total, keys = 0, iter(client.scan_iter(count=PAGE))
-    while page := [key for key, _ in zip(keys, range(PAGE)) if not own(key)]:
+def state(client: redis.Redis) -> dict[bytes, bytes]:
+    """All keys, each with a sum over what it holds, but what BullMQ writes at any time."""
+    sums, keys = {}, client.scan_iter(count=PAGE)
+    while page := [*islice(keys, PAGE)]:
         pipe = client.pipeline(transaction=False)
+        page = [key for key in page if not own(key)]
         for key in page:
             pipe.type(key)
         for key, kind in zip(page, pipe.execute()):
@@ -83,8 +85,8 @@ def state(client: redis.Redis) -> int:
             }[kind](key)
         for key, held in zip(page, pipe.execute()):
             fields = sorted(held.items()) if isinstance(held, dict) else held
-            total += int.from_bytes(hashlib.sha256(repr((key, fields)).encode()).digest()[:8], "big")
-    return total % 2**64
+            sums[key] = hashlib.sha256(repr(fields).encode()).digest()[:8]
+    return sums
 
 
 def undo(move: Move, old: Bullmq, jobs: int) -> dict:
@@ -93,9 +95,9 @@ def undo(move: Move, old: Bullmq, jobs: int) -> dict:
         end.client().flushall()
     old.run(move.old.port, "many", jobs, 3_600_000)
     before = state(move.old.client())
-    moved = throughput(move, "bullmq", "mails", jobs, "--ledger", "undo")
+    moved = throughput(move, "bullmq", "mails", jobs, ledger="undo")
     began = time.monotonic()
-    said = used(move, None, "--undo", "undo", "--json")
+    said = used(move, None, "--undo", "bullmq-undo", "--json")
     took = time.monotonic() - began
     return {
         "import": moved, "back": said["back"], "jobs a second": round(jobs / took), "MB": said["MB"],
