@@ -140,6 +140,9 @@ def queue_metrics(page: Page, info: dict, held: int, **at) -> None:
     """The samples of a queue from DQ.INFO; `at` are the labels that name it."""
     load_metrics(page, "queue", info, **at)
     page.gauge("dq_queue_payload_bytes", "Payload bytes of pending and running messages", info["bytes"], **at)
+    packed, memory = info.get("packed-bytes", 0), info.get("packed-memory", 0)
+    page.gauge("dq_queue_packed_bytes", "Bytes of payloads that are packed, as they were sent", packed, **at)
+    page.gauge("dq_queue_packed_memory_bytes", "Memory that the packed payloads take, with dictionaries", memory, **at)
     page.gauge("dq_queue_groups", "Groups with messages, settings or a hold", info["groups"], **at)
     page.gauge("dq_queue_held_groups", "Groups that can give nothing and have no lease, 1000 at most", held, **at)
     waits = {"children": info.get("parents", 0), "signal": info.get("parked", 0)}
