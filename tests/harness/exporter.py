@@ -42,7 +42,7 @@ class Exporter:
 
 def fetch(url: str) -> str:
     """The body of a page."""
-    with urllib.request.urlopen(url, timeout=10) as reply:
+    with urllib.request.urlopen(url, timeout=60) as reply:
         return reply.read().decode()
 
 
