@@ -111,7 +111,7 @@ fn with(bytes: &[u8], forged: &[(Read, u64)]) -> (Vec<u8>, bool) {
     (out, forged.iter().any(|(read, n)| read.refuses(*n)))
 }
 
-/// All forms of bytes that differ from them in one number, or in two neighbours. A pair is left out
+/// All forms of bytes that differ from them in one number, or in two near each other. A pair is left out
 /// if one of it must be refused anyway.
 fn all_forged<'a>(
     bytes: &'a [u8],
@@ -122,8 +122,11 @@ fn all_forged<'a>(
         read.forged().into_iter().map(move |n| (read, n))
     };
     let alone = numbers.iter().flat_map(each).map(|one| with(bytes, &[one]));
-    let pairs = numbers.windows(2).flat_map(move |pair| {
-        each(&pair[0]).flat_map(move |a| each(&pair[1]).map(move |b| [a, b]))
+    // Numbers of one kind stand up to three apart, as the times and the counts of a window.
+    let pairs = (2..=4).flat_map(move |reach| numbers.windows(reach));
+    let pairs = pairs.filter_map(|some| Some((some.first()?, some.last()?)));
+    let pairs = pairs.flat_map(move |(first, last)| {
+        each(first).flat_map(move |a| each(last).map(move |b| [a, b]))
     });
     let pairs = pairs.filter(|pair| pair.iter().all(|(read, n)| !read.refuses(*n)));
     alone.chain(pairs.map(|pair| with(bytes, &pair)))
