@@ -16,6 +16,9 @@ use crate::text::hex;
 /// The most bytes of an entry: no server has a longer value.
 const MOST: u32 = 1 << 30;
 
+/// The bytes that are read at once around an entry at a place of its own.
+const NEAR: usize = 4096;
+
 /// The content of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
@@ -201,43 +204,49 @@ impl Reader {
 
     /// Reads the entry that begins at a place.
     pub fn entry_at(&mut self, at: u64) -> Result<Option<Entry>, Failure> {
-        self.file
-            .seek(SeekFrom::Start(at))
+        let mut file = self.file.get_ref();
+        file.seek(SeekFrom::Start(at))
             .map_err(|error| fault(&self.path, &error))?;
-        self.at = at;
-        self.next()
+        // Such places are far apart, and what is behind them is not wanted.
+        let mut file = BufReader::with_capacity(NEAR, file);
+        Ok(read(&mut file).and_then(|(entry, _)| entry))
     }
 
     /// Reads the next entry. `None` at the end, and where the last one was cut off.
     pub fn next(&mut self) -> Result<Option<Entry>, Failure> {
-        let mut head = [0; 9];
-        if self.file.read_exact(&mut head).is_err() {
+        let Some((entry, length)) = read(&mut self.file) else {
             return Ok(None);
-        }
-        let [kind, l0, l1, l2, l3, c0, c1, c2, c3] = head;
-        let length = u32::from_le_bytes([l0, l1, l2, l3]);
-        if length > MOST {
-            return Ok(None);
-        }
-        let mut body = Vec::new();
-        let read = (&mut self.file)
-            .take(u64::from(length))
-            .read_to_end(&mut body);
-        let mut crc = Crc::new();
-        crc.update(&body);
-        if read.ok() != Some(length as usize) || crc.sum() != u32::from_le_bytes([c0, c1, c2, c3]) {
-            return Ok(None);
-        }
-        self.at += 9 + u64::from(length);
-        Ok(match kind {
-            b'J' => Some(Entry::Job(body)),
-            b'S' => <[u8; 8]>::try_from(body)
-                .ok()
-                .map(|n| Entry::Stays(u64::from_le_bytes(n))),
-            b'R' => run(&body),
-            _ => None,
-        })
+        };
+        self.at += length;
+        Ok(entry)
     }
+}
+
+/// Reads an entry, and how many bytes it has. `None` where it was cut off.
+fn read(file: &mut impl Read) -> Option<(Option<Entry>, u64)> {
+    let mut head = [0; 9];
+    file.read_exact(&mut head).ok()?;
+    let [kind, l0, l1, l2, l3, c0, c1, c2, c3] = head;
+    let length = u32::from_le_bytes([l0, l1, l2, l3]);
+    if length > MOST {
+        return None;
+    }
+    let mut body = Vec::new();
+    let count = file.take(u64::from(length)).read_to_end(&mut body).ok()?;
+    let mut crc = Crc::new();
+    crc.update(&body);
+    if count != length as usize || crc.sum() != u32::from_le_bytes([c0, c1, c2, c3]) {
+        return None;
+    }
+    let entry = match kind {
+        b'J' => Some(Entry::Job(body)),
+        b'S' => <[u8; 8]>::try_from(body)
+            .ok()
+            .map(|n| Entry::Stays(u64::from_le_bytes(n))),
+        b'R' => run(&body),
+        _ => None,
+    };
+    Some((entry, 9 + u64::from(length)))
 }
 
 fn run(body: &[u8]) -> Option<Entry> {
