@@ -10,6 +10,12 @@ from tests.harness.optional import need
 from tests.harness.server import free_port
 
 
+def pytest_collection_finish(session):
+    """Builds it before the tests, because the time of each of them is limited, and compiling takes minutes."""
+    if not session.config.option.collectonly and any("program" in item.fixturenames for item in session.items):
+        build()
+
+
 @pytest.fixture(scope="session")
 def program():
     """The program dq."""
