@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 from tests.harness.cli import Cli, build
@@ -188,11 +187,10 @@ class Moto(Suite):
         command = [venv / "bin/pip", "download", "--quiet", "--no-deps", "--no-binary", "moto", "--dest", TARGET, package]
         subprocess.run(command, check=True)
         (packed,) = TARGET.glob("moto-*.tar.gz")
-        with tarfile.open(packed) as archive:
-            for member in archive:
-                member.name = member.name.partition("/")[2]
-                if member.name.startswith(("tests/__init__", "tests/test_sqs/")):
-                    archive.extract(member, self.place, filter="data")
+        self.place.mkdir(parents=True)
+        # Debian 12's Python cannot yet refuse paths outside, and tar does.
+        only = ["--strip-components=1", "--wildcards", "*/tests/__init__.py", "*/tests/test_sqs/*"]
+        subprocess.run(["tar", "-xzf", packed, "-C", self.place, *only], check=True)
         packed.unlink()
 
     def env(self, url, venv):
