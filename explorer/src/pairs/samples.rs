@@ -87,5 +87,6 @@ pub const OF_QUEUES: &[Sample] = &[
     with("EVENTSLEN 5", &["EVENTS"]),
     alone("FAIR TIME"),
     alone("SENDS OFF"),
+    alone("COMPRESS ON"),
     alone("CLOCK MANUAL 1000"),
 ];
