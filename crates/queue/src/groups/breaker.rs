@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+use crate::collections::footprint::allocated;
 use crate::settings::Breaker;
 use crate::{Millis, Seq, MAX_EXACT};
 
@@ -66,6 +67,15 @@ impl Circuit {
     /// A breaker as it was saved.
     pub fn restored(phase: Phase, cause: Seq) -> Circuit {
         Circuit { phase, cause }
+    }
+
+    /// Memory in bytes of a breaker that has an allocation of its own. Cost: O(1).
+    pub fn memory_bytes(&self) -> usize {
+        let failures = match &self.phase {
+            Phase::Closed(failures) => allocated(failures.capacity() * size_of::<Millis>()),
+            _ => 0,
+        };
+        allocated(size_of::<Circuit>()) + failures
     }
 
     /// The phase as far as [`Circuit::pass_time`] has brought it.

@@ -40,15 +40,19 @@ impl Groups {
         let held = self.held_from(0).filter_map(|ix| self.get(ix));
         let holds: usize = held.map(|group| group.ext().holds.memory_bytes()).sum();
         let configured = self.configured.iter().filter_map(|ix| self.get(*ix));
-        let settings = configured.filter_map(|group| group.ext().settings.as_ref());
-        let settings = settings.map(|settings| SETTINGS + settings.window.heap_bytes());
+        let configured = configured.map(|group| {
+            let (settings, breaker) = (&group.ext().settings, &group.ext().breaker);
+            let settings = settings.as_ref();
+            settings.map_or(0, |settings| SETTINGS + settings.window.heap_bytes())
+                + breaker.as_ref().map_or(0, |breaker| breaker.memory_bytes())
+        });
         self.by_name.allocation_size()
             + self.slots.memory_bytes()
             + self.backlog_bytes
             + self.recorded * FIRST_RECORDS
             + self.extended * EXTENSION
             + tree(size_of::<GroupIx>(), self.configured.len())
-            + settings.sum::<usize>()
+            + configured.sum::<usize>()
             + self.name_bytes
             + holds
             + self.held.memory_bytes()
