@@ -133,7 +133,7 @@ def kills(old: Bullmq, program, folder: Path, count: int) -> dict:
         while totals["kills"] < count:
             for end in (move.old, move.new):
                 end.client().flushall()
-                # What earlier rounds have written would take ever longer to load.
+                # A log of all earlier rounds would take ever longer to load.
                 end.client().bgrewriteaof()
                 wait_for(lambda end=end: end.info("persistence")["aof_rewrite_in_progress"] == "0", timeout=120)
             jobs = 3000

@@ -60,7 +60,7 @@ pub fn newest(server: &mut Server, queue: &Queue, within: Millis) -> Result<Vec<
             cmd.arg("CURSOR").arg(cursor.as_slice());
         }
         let (next, records) = match server.call(&cmd) {
-            // Whoever may not see messages has no run times.
+            // A visitor who may not see messages has no run times.
             Err(Failure::Refused(_)) => break,
             reply => Record::page(reply?)?,
         };

@@ -1,4 +1,4 @@
-//! What follows from the state. It is built anew when a queue is loaded.
+//! The indexes follow from the state. They are built anew when a queue is loaded.
 
 use crate::index::first_dues::FirstDues;
 use crate::index::held::Held;

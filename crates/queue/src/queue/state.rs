@@ -1,4 +1,4 @@
-//! What every server that has the queue holds alike: it is replicated and saved.
+//! The state is alike on every server that has the queue: it is replicated and saved.
 
 use std::collections::BTreeMap;
 

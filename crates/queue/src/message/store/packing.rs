@@ -53,7 +53,7 @@ pub(super) struct Packing {
     pause: u64,
 }
 
-/// What is done with the payloads that are swept.
+/// The work that is done with the payloads that are swept.
 #[derive(Debug, Clone, Default)]
 enum Phase {
     /// Samples are taken of them, and they stay to be swept.
@@ -77,7 +77,7 @@ struct Sampling {
     bytes: u64,
 }
 
-/// What a dictionary has saved.
+/// The bytes that a dictionary has saved.
 #[derive(Debug, Clone, Default)]
 struct Check {
     /// Bytes of payloads since the last check, before and after.
@@ -93,7 +93,7 @@ struct Check {
 /// What came of a step.
 #[derive(Debug)]
 pub enum Step {
-    /// More can be done now.
+    /// There is more that can be done now.
     More,
     /// Nothing can be done before this time (Unix ms); `None`: nothing at all.
     Wait(Option<Millis>),
