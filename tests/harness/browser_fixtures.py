@@ -18,9 +18,10 @@ def browser():
 
 
 @pytest.fixture
-def web(program, server, tmp_path):
-    with Web(Cli(program, f"redis://127.0.0.1:{server.port}"), tmp_path / "web.log") as web:
-        yield web
+def site(program, server, tmp_path):
+    """A running dq web. Its name is not that of the visitor in web_fixtures, since pytest knows all fixtures in one space."""
+    with Web(Cli(program, f"redis://127.0.0.1:{server.port}"), tmp_path / "web.log") as site:
+        yield site
 
 
 @pytest.fixture
@@ -33,13 +34,3 @@ def clean(browser):
     hosts = {re.sub(r"^(\w+://[^/:]*).*", r"\1", address) for address in browser.requested()}
     assert hosts <= {"http://127.0.0.1", "about:blank"}, hosts
     assert browser.complaints() == []
-
-
-def fill(do):
-    """Dead messages of two types, one group that is held, another queue."""
-    do("DQ.CREATE", "shop", "BACKOFF", "FIXED", 600000)
-    for n in range(5):
-        do("DQ.SEND", "shop", '{"n": %d}' % n, "ID", f"dead-{n}", "TYPE", "ab"[n % 2])
-    for _, receipt, *_ in do("DQ.FETCH", "shop", "COUNT", 5):
-        do("DQ.NACK", "shop", receipt, "FATAL", "ERROR", "HTTP 500")
-    do("DQ.SEND", "mails", "x")

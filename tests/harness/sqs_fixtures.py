@@ -14,25 +14,25 @@ _numbers = itertools.count()
 
 
 @pytest.fixture
-def start(program, server):
-    """Starts dq sqs on the shared server, or on the server of a URL: start("--durable")."""
+def start_gateway(program, server):
+    """Starts dq sqs on the shared server, or on the server of a URL: start_gateway("--durable")."""
     pytest.importorskip("boto3")
     running = []
 
-    def start(*options, url=None, **more):
+    def start_gateway(*options, url=None, **more):
         cli = Cli(program, url or f"redis://127.0.0.1:{server.port}")
         gateway = Gateway(cli, *options, **more)
         running.append(gateway)
         return gateway.__enter__()
 
-    yield start
+    yield start_gateway
     for gateway in running:
         gateway.__exit__()
 
 
 @pytest.fixture
-def gateway(start):
-    return start()
+def gateway(start_gateway):
+    return start_gateway()
 
 
 @pytest.fixture

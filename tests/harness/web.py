@@ -150,3 +150,13 @@ def past(queue, steps, kind=None, ago=0):
     grains = [{"newest": (now - ago) // step - 1, "steps": steps} for step in (60_000, 300_000, 3_600_000)]
     names = {"queue": queue and queue.encode().hex(), "type": kind and kind.encode().hex()}
     return json.dumps({**names, "grains": grains}) + "\n"
+
+
+def fill(do):
+    """Dead messages of two types, one group that is held, another queue."""
+    do("DQ.CREATE", "shop", "BACKOFF", "FIXED", 600000)
+    for n in range(5):
+        do("DQ.SEND", "shop", '{"n": %d}' % n, "ID", f"dead-{n}", "TYPE", "ab"[n % 2])
+    for _, receipt, *_ in do("DQ.FETCH", "shop", "COUNT", 5):
+        do("DQ.NACK", "shop", receipt, "FATAL", "ERROR", "HTTP 500")
+    do("DQ.SEND", "mails", "x")

@@ -10,11 +10,11 @@ pytest_plugins = ["tests.harness.sqs_fixtures"]
 
 
 @pytest.fixture
-def guarded(start, tmp_path):
+def guarded(start_gateway, tmp_path):
     keys = tmp_path / "keys"
     keys.write_text("# everything\nALL s3cret/+=\nREADS abc r\nMAILS def rw mails-*\n")
     keys.chmod(0o600)
-    return start("--keys", keys, anonymous=False)
+    return start_gateway("--keys", keys, anonymous=False)
 
 
 def test_only_a_right_signature_comes_in(guarded):

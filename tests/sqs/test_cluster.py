@@ -10,8 +10,8 @@ from tests.harness.cli import Cli
 pytest_plugins = ["tests.harness.sqs_fixtures"]
 
 
-def test_queues_are_spread_over_a_cluster(start, cluster):
-    sqs = start(url=f"redis://127.0.0.1:{cluster.nodes[0].port}").client()
+def test_queues_are_spread_over_a_cluster(start_gateway, cluster):
+    sqs = start_gateway(url=f"redis://127.0.0.1:{cluster.nodes[0].port}").client()
     urls = [sqs.create_queue(QueueName=f"q-{number}")["QueueUrl"] for number in range(6)]
     assert sqs.list_queues()["QueueUrls"] == urls
     for url in urls:
@@ -23,8 +23,8 @@ def test_queues_are_spread_over_a_cluster(start, cluster):
         assert "Messages" not in sqs.receive_message(QueueUrl=url, WaitTimeSeconds=1)
 
 
-def test_a_hash_tag_lets_dead_letters_go(start, cluster):
-    sqs = start("--prefix", "{sqs}:", url=f"redis://127.0.0.1:{cluster.nodes[0].port}").client()
+def test_a_hash_tag_lets_dead_letters_go(start_gateway, cluster):
+    sqs = start_gateway("--prefix", "{sqs}:", url=f"redis://127.0.0.1:{cluster.nodes[0].port}").client()
     dead, arns = sqs.create_queue(QueueName="dead")["QueueUrl"], ["QueueArn"]
     arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=arns)["Attributes"]["QueueArn"]
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
@@ -35,8 +35,8 @@ def test_a_hash_tag_lets_dead_letters_go(start, cluster):
     assert message["Body"] == "x"
 
 
-def test_no_queue_has_its_dead_letters_in_another_slot(start, cluster):
-    sqs = start(url=f"redis://127.0.0.1:{cluster.nodes[0].port}").client()
+def test_no_queue_has_its_dead_letters_in_another_slot(start_gateway, cluster):
+    sqs = start_gateway(url=f"redis://127.0.0.1:{cluster.nodes[0].port}").client()
     arns = {}
     for name in ["dead", "jobs"]:
         url = sqs.create_queue(QueueName=name)["QueueUrl"]

@@ -15,8 +15,8 @@ from tests.harness.server import free_port, wait_for
 pytest_plugins = ["tests.harness.sqs_fixtures"]
 
 
-def test_gateways_share_everything(start):
-    one, other = start(), start()
+def test_gateways_share_everything(start_gateway):
+    one, other = start_gateway(), start_gateway()
     url = one.client().create_queue(QueueName="jobs")["QueueUrl"]
     there = url.replace(one.url, other.url)
     one.client().send_message(QueueUrl=url, MessageBody="x")
@@ -35,20 +35,20 @@ def test_gateways_share_everything(start):
             act()
 
 
-def test_messages_outlive_a_gateway(start):
-    one = start()
+def test_messages_outlive_a_gateway(start_gateway):
+    one = start_gateway()
     url = one.client().create_queue(QueueName="jobs", Attributes={"VisibilityTimeout": "1"})["QueueUrl"]
     one.client().send_message(QueueUrl=url, MessageBody="x")
     one.client().receive_message(QueueUrl=url)
     one.kill()
-    other = start()
+    other = start_gateway()
     there = url.replace(one.url, other.url)
     (message,) = other.client().receive_message(QueueUrl=there, WaitTimeSeconds=5)["Messages"]
     assert message["Body"] == "x"
 
 
-def test_another_gateway_goes_on_with_a_move_task(start):
-    one, other = start(), start()
+def test_another_gateway_goes_on_with_a_move_task(start_gateway):
+    one, other = start_gateway(), start_gateway()
     sqs = one.client()
     dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
@@ -72,7 +72,7 @@ def test_another_gateway_goes_on_with_a_move_task(start):
     wait_for(all_there, 40, "all messages")
 
 
-def test_while_the_server_is_away_clients_are_told_to_try_again(start, make_server):
+def test_while_the_server_is_away_clients_are_told_to_try_again(start_gateway, make_server):
     server = make_server(appendonly="yes", appendfsync="always")
     # The oldest servers have no WAITAOF. They confirm nothing that is not on disk either.
     try:
@@ -80,7 +80,7 @@ def test_while_the_server_is_away_clients_are_told_to_try_again(start, make_serv
         durable = ["--durable"]
     except ResponseError:
         durable = []
-    gateway = start(*durable, url=f"redis://127.0.0.1:{server.port}")
+    gateway = start_gateway(*durable, url=f"redis://127.0.0.1:{server.port}")
     sqs = gateway.client()
     url = sqs.create_queue(QueueName="jobs")["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody="x")

@@ -6,18 +6,17 @@ import time
 
 import pytest
 
-from tests.harness.browser_fixtures import fill
 from tests.harness.cli import Cli
 from tests.harness.server import wait_for
-from tests.harness.web import Web, past
+from tests.harness.web import Web, fill, past
 
 pytest_plugins = ["tests.harness.browser_fixtures"]
 pytestmark = pytest.mark.timeout(600)
 
 
-def test_a_newcomer_finds_and_redrives_failed_messages(r3, web, clean):
+def test_a_newcomer_finds_and_redrives_failed_messages(r3, site, clean):
     fill(r3.execute_command)
-    clean.open(web.url)
+    clean.open(site.url)
     clean.sees("mails", "shop")
     clean.click("shop")
     clean.sees("Groups", "Settings")
@@ -36,15 +35,15 @@ def test_a_newcomer_finds_and_redrives_failed_messages(r3, web, clean):
     clean.at("type=b", "done=")
     assert r3.execute_command("DQ.LEN", "shop", "dead") == 3
     # The conditions stay with the other states.
-    clean.open(f"{web.url}messages?queue=shop&state=dead")
+    clean.open(f"{site.url}messages?queue=shop&state=dead")
     clean.sees("dead-0", within="table")
     clean.click("dead-0")
     clean.sees("died: rejected", "HTTP 500", '"n": 0')
 
 
-def test_figures_come_without_a_reload(r3, web, clean):
+def test_figures_come_without_a_reload(r3, site, clean):
     fill(r3.execute_command)
-    clean.open(f"{web.url}queue?queue=shop")
+    clean.open(f"{site.url}queue?queue=shop")
     clean.sees("5\ndead", within=".tiles")
     clean.run("window.same = true")
     r3.execute_command("DQ.MSEND", "shop", 7, *["x"] * 7)
@@ -55,9 +54,9 @@ def test_figures_come_without_a_reload(r3, web, clean):
     wait_for(lambda: clean.run("return document.querySelectorAll('.chart polyline').length") == 5, what="the charts")
 
 
-def test_keys_do_what_the_mouse_does(r3, web, clean):
+def test_keys_do_what_the_mouse_does(r3, site, clean):
     fill(r3.execute_command)
-    clean.open(web.url)
+    clean.open(site.url)
     clean.sees("mails", "shop")
     clean.press("?")
     clean.sees("select a line", within="dialog")
@@ -82,7 +81,7 @@ def test_keys_do_what_the_mouse_does(r3, web, clean):
     clean.at("queue?queue=shop")
     clean.sees("Settings")
     clean.press("o")
-    clean.at(web.url)
+    clean.at(site.url)
     clean.sees("2 queues")
     clean.press("/")
     # Letters in a field are only letters.
@@ -92,9 +91,9 @@ def test_keys_do_what_the_mouse_does(r3, web, clean):
     assert r3.execute_command("DQ.INFO", "shop")[b"paused"]
 
 
-def test_a_test_message_is_sent(r3, web, clean):
+def test_a_test_message_is_sent(r3, site, clean):
     fill(r3.execute_command)
-    clean.open(f"{web.url}queue?queue=mails")
+    clean.open(f"{site.url}queue?queue=mails")
     clean.sees("Settings")
     clean.press("n")
     clean.sees("Send a test message to mails")
@@ -102,13 +101,13 @@ def test_a_test_message_is_sent(r3, web, clean):
     clean.write('main input[name="id"]', "t1")
     clean.click("Send")
     clean.sees("Sent, with the id t1.")
-    clean.open(f"{web.url}message?queue=mails&id=t1")
+    clean.open(f"{site.url}message?queue=mails&id=t1")
     assert clean.sees("<b>bold</b>", within="#payload")
 
 
-def test_marked_messages_are_removed(r3, web, clean):
+def test_marked_messages_are_removed(r3, site, clean):
     fill(r3.execute_command)
-    clean.open(f"{web.url}messages?queue=shop&state=dead")
+    clean.open(f"{site.url}messages?queue=shop&state=dead")
     clean.sees("dead-4", within="table")
     clean.click_on('input[name="pick"]', 1)
     clean.click_on('input[name="pick"]', 3)
@@ -125,7 +124,7 @@ def test_marked_messages_are_removed(r3, web, clean):
     clean.sees("3 messages: redrive", "There are no such messages.")
 
 
-def test_the_errors_of_earlier_attempts_are_opened_on_the_page_of_a_message(r3, web, clean):
+def test_the_errors_of_earlier_attempts_are_opened_on_the_page_of_a_message(r3, site, clean):
     do = r3.execute_command
     do("DQ.CREATE", "q", "BACKOFF", "FIXED", 0)
     do("DQ.SEND", "q", "x", "ID", "m")
@@ -134,7 +133,7 @@ def test_the_errors_of_earlier_attempts_are_opened_on_the_page_of_a_message(r3, 
         do("DQ.NACK", "q", do("DQ.FETCH", "q")[0][1], "ERROR", error)
 
     fail("zero"), fail("zero")
-    clean.open(f"{web.url}message?queue=q&id=m")
+    clean.open(f"{site.url}message?queue=q&id=m")
     clean.sees("ERRORS of the queue is 0.")
     clean.click("Change settings")
     clean.at("settings")
@@ -159,8 +158,8 @@ def test_the_values_of_a_picture_are_under_the_pointer_and_by_keyboard(r3, progr
     fill(r3.execute_command)
     (tmp_path / "history").write_text(past(None, [[40, 0, 0, 0, 0], [7, 0, 0, 0, 2000]]) + past("shop", [[7, 0, 0, 0, 0]] * 2))
     cli = Cli(program, f"redis://127.0.0.1:{server.port}")
-    with Web(cli, tmp_path / "web.log", "--history", tmp_path / "history") as web:
-        clean.open(f"{web.url}?span=15m")
+    with Web(cli, tmp_path / "web.log", "--history", tmp_path / "history") as site:
+        clean.open(f"{site.url}?span=15m")
         clean.sees("compare queues", "sent in 1m max 40")
         # The right end, and the middle, of which nothing is known.
         for place, value in ((0.49, r": (7|-)$"), (0, ": -$")):
@@ -185,9 +184,9 @@ def test_the_values_of_a_picture_are_under_the_pointer_and_by_keyboard(r3, progr
         clean.sees("shop -, mails -", within="output")
 
 
-def test_nothing_is_asked_for_while_the_page_is_hidden(r3, web, clean):
+def test_nothing_is_asked_for_while_the_page_is_hidden(r3, site, clean):
     fill(r3.execute_command)
-    clean.open(web.url)
+    clean.open(site.url)
     clean.sees("2 queues")
     clean.driver.execute_cdp_cmd("Page.enable", {})
     # The page learns that another one is in front of it.
@@ -199,22 +198,22 @@ def test_nothing_is_asked_for_while_the_page_is_hidden(r3, web, clean):
     wait_for(lambda: clean.requested(), 10, "a refresh")
 
 
-def test_everything_works_without_javascript(r3, web, clean):
+def test_everything_works_without_javascript(r3, site, clean):
     fill(r3.execute_command)
     clean.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
-        clean.open(f"{web.url}messages?queue=shop&state=dead")
+        clean.open(f"{site.url}messages?queue=shop&state=dead")
         clean.click_on('input[name="pick"]')
         clean.click("Redrive")
         clean.at("confirm")
         clean.click("Redrive")
         wait_for(lambda: r3.execute_command("DQ.LEN", "shop", "dead") == 4, what="the redrive")
-        clean.open(f"{web.url}queue?queue=shop")
+        clean.open(f"{site.url}queue?queue=shop")
         clean.click("Pause")
         clean.at("confirm")
         clean.click("Pause")
         wait_for(lambda: r3.execute_command("DQ.INFO", "shop")[b"paused"], what="the pause")
-        clean.open(f"{web.url}send?queue=mails")
+        clean.open(f"{site.url}send?queue=mails")
         clean.write("textarea", "by hand")
         clean.click("Send")
         wait_for(lambda: r3.execute_command("DQ.LEN", "mails") == 2, what="the message")
@@ -222,13 +221,13 @@ def test_everything_works_without_javascript(r3, web, clean):
         clean.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_no_script_of_a_queue_runs(r3, web, clean):
+def test_no_script_of_a_queue_runs(r3, site, clean):
     attack = "<img src=x onerror=\"document.title='broken in'\"><script>document.title='broken in'</script>"
     do = r3.execute_command
     do("DQ.SEND", attack, attack, "ID", attack, "GROUP", attack, "TYPE", attack, "HEADERS", 1, attack, attack)
     [[_, receipt, *_]] = do("DQ.FETCH", attack, "CONSUMER", attack)
     do("DQ.NACK", attack, receipt, "FATAL", "ERROR", attack, "NOTE", attack)
-    clean.open(web.url)
+    clean.open(site.url)
     clean.sees(attack[:50])
     clean.press("j", "\ue007")
     clean.sees("Settings")
@@ -245,8 +244,8 @@ def test_signing_in_and_out(program, server, r3, clean, tmp_path):
     command = [program, "web", "--hash-password", "ann"]
     line = subprocess.run(command, input="correct horse\n", capture_output=True, text=True, check=True).stdout
     (tmp_path / "passwords").write_text(line)
-    with Web(cli, tmp_path / "web.log", "--password-file", tmp_path / "passwords") as web:
-        clean.open(web.url)
+    with Web(cli, tmp_path / "web.log", "--password-file", tmp_path / "passwords") as site:
+        clean.open(site.url)
         clean.sees("Password")
         clean.press("ann", "\ue004", "wrong horse", "\ue007")
         clean.sees("Wrong name or password")

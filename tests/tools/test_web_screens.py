@@ -10,11 +10,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.harness.browser_fixtures import fill
 from tests.harness.cli import Cli
 from tests.harness.optional import need
 from tests.harness.server import ROOT
-from tests.harness.web import Web, past
+from tests.harness.web import Web, fill, past
 
 pytest_plugins = ["tests.harness.browser_fixtures"]
 pytestmark = pytest.mark.timeout(600)
