@@ -1,5 +1,5 @@
 -- Lets the Prometheus exporter for Redis carry the figures of the whole server: prometheus-redis-exporter -script FILE.
--- They come as redis_script_values{key="dq_ready"} and so on. Queues one by one: monitoring/dq_exporter.py.
+-- They come as redis_script_values{key="dq_ready"} and so on. Queues one by one: dq exporter.
 local values = {}
 -- Only what is a number to the end of its line. A revision may happen to have digits only.
 for name, value in string.gmatch(redis.call('INFO', 'dq'), '(dq_[%w_]+):(%d+)\r') do

@@ -201,13 +201,12 @@ installed_size() {
 build_deb() {
     local root=$work/deb
     local doc=$root/usr/share/doc/$PACKAGE
-    mkdir -p "$root/DEBIAN" "$root/etc/redis" "$root/usr/share/$PACKAGE"
+    mkdir -p "$root/DEBIAN" "$root/etc/redis"
     # Redis refuses a module without execute permission. The systemd units of redis-server and valkey-server allow
     # modules only below /usr/lib and /lib (NoExecPaths, ExecPaths).
     install -D -m 755 "$work/stripped/libdq.so" "$root/usr/lib/redis/modules/libdq.so"
     install_program "$root/usr"
     find "$root/usr/share/man" -type f -exec gzip -9n {} +
-    install -m 755 monitoring/dq_exporter.py "$root/usr/share/$PACKAGE"
     local service
     for service in dq-exporter dq-web; do
         install -D -m 644 "packaging/systemd/$service.service" "$root/lib/systemd/system/$service.service"
@@ -215,8 +214,6 @@ build_deb() {
         install -D -m 600 "packaging/systemd/$service.default" "$root/etc/default/$service"
     done
     install_documents "$doc" deb
-    # The pages link to the programs, which are installed once.
-    ln -sf "../../../$PACKAGE/dq_exporter.py" "$doc/monitoring/dq_exporter.py"
     gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
 
     {
@@ -270,7 +267,7 @@ Section: database
 Priority: optional
 Installed-Size: $(installed_size "$root")
 Depends: redis-server (>= 5:7.0) | valkey-server, libc6 (>= $GLIBC), libgcc-s1
-Suggests: python3-redis, python3-prometheus-client, prometheus
+Suggests: prometheus
 Conflicts: dq
 Description: durable, ordered delay queue for Redis, as a native module
  Adds a data type and commands to redis-server for work that is done later, once

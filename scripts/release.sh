@@ -40,10 +40,8 @@ BUNDLE=yes DIST=$DIST scripts/dist.sh
 images=
 for engine in podman docker; do
     if [ -z "$images" ] && have "$engine"; then
-        for image in server exporter; do
-            "$engine" build --file packaging/container/Containerfile --target "$image" --tag "dq-$image:$VERSION" .
-        done
-        images="$engine push dq-server:$VERSION and dq-exporter:$VERSION to a registry"
+        "$engine" build --file packaging/container/Containerfile --target server --tag "dq-server:$VERSION" .
+        images="$engine push dq-server:$VERSION to a registry"
     fi
 done
 for tag in "${TAGS[@]}"; do

@@ -10,7 +10,7 @@ use crate::command::{
 };
 use crate::server::Endpoint;
 use crate::takeover::args as takeover;
-use crate::{sqs, top, torture, web};
+use crate::{exporter, sqs, top, torture, web};
 
 /// See and steer the dq queues of a Redis or Valkey server.
 #[derive(Debug, Parser)]
@@ -98,6 +98,8 @@ pub enum Verb {
     Web(Box<web::Args>),
     /// Serve the queues to clients of Amazon SQS
     Sqs(Box<sqs::Args>),
+    /// Serve the figures of the queues to Prometheus
+    Exporter(exporter::Args),
     /// Try on this disk and kernel what a server with dq keeps when it is killed, loses its power, or fails over
     Torture(torture::Args),
     /// Print the completion script of a shell

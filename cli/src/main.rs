@@ -4,13 +4,14 @@
 //! Each layer uses only those before it: `bounds` (of numbers), `text` and `table` (what is printed),
 //! `server` (the connection), `model` (replies of the server as values), `command`
 //! (one file for each command that prints and ends), `top` (the live view), `web` (the
-//! same and more as web pages), `sqs` (queues for clients of Amazon SQS), `takeover` (queues of other systems),
+//! same and more as web pages), `sqs` (queues for clients of Amazon SQS), `exporter` (figures for Prometheus), `takeover` (queues of other systems),
 //! `torture` (a proof on the disk of the user).
 
 mod args;
 mod bounds;
 mod command;
 mod data_folder;
+mod exporter;
 mod failure;
 mod glob;
 mod json;
@@ -101,6 +102,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Export(args) => takeover::export(&cli.endpoint, args, out),
         Verb::Web(args) => web::run(&cli.endpoint, args, out),
         Verb::Sqs(args) => sqs::run(&cli.endpoint, args, out),
+        Verb::Exporter(args) => exporter::run(&cli.endpoint, args, out),
         Verb::Torture(args) => torture::run(args, out),
         Verb::Completion(args) => completion::run(Cli::command(), args, out),
         Verb::Man(args) => completion::man(Cli::command(), args),

@@ -2,8 +2,8 @@
 """Runs the steps of packaging/container/Containerfile on minimal Debian systems, without a container engine.
 
 Each stage gets a system of its own (scripts/lib/bare-system.sh), with the files of this commit as the context. Then the server
-and the exporter are started with their own commands and users, in a network of their own, and their health checks are run.
-A message must go through a queue, and the exporter must show it. Needs root, debootstrap, ip and git.
+is started with its own command and user, in a network of its own, and its health check is run. A message must go through a
+queue, and `dq exporter` of the image must show it. Needs root, debootstrap, ip and git.
 
     scripts/install-tests/container.py [--release bookworm]      default: the release that the Containerfile names
 """
@@ -106,9 +106,9 @@ class Stage:
                 else:
                     shutil.copy2(file, into)
 
-    def start(self):
-        """Starts the command of the stage, in the network of the containers."""
-        line = "exec " + " ".join(map(shlex.quote, json.loads(self.command)))
+    def start(self, *command):
+        """Starts a command, or that of the stage, in the network of the containers."""
+        line = "exec " + " ".join(map(shlex.quote, command or json.loads(self.command)))
         return subprocess.Popen(["ip", "netns", "exec", NETWORK, "chroot", self.root, *self.words(line)])
 
     def inside(self, line) -> str:
@@ -159,6 +159,13 @@ def build(context, release) -> dict:
     return stages
 
 
+def exports() -> bool:
+    """Whether the exporter shows the figures of the server."""
+    page = "import urllib.request as r; assert b'dq_up 1' in r.urlopen('http://127.0.0.1:9122/metrics').read()"
+    words = ["ip", "netns", "exec", NETWORK, sys.executable, "-c", page]
+    return subprocess.run(words, capture_output=True).returncode == 0
+
+
 def wait_for(true, what):
     for _ in range(100):
         if true():
@@ -185,15 +192,15 @@ def main():
     try:
         subprocess.run(["ip", "netns", "exec", NETWORK, "ip", "link", "set", "lo", "up"], check=True)
         stages = build(context, release)
-        server, exporter = stages["server"], stages["exporter"]
+        server = stages["server"]
         running.append(server.start())
         wait_for(server.is_healthy, "the server")
         assert server.inside("redis-cli DQ.SEND mails 'welcome ann' ID ann-1").strip() == "ann-1"
         assert "welcome ann" in server.inside("redis-cli DQ.FETCH mails")
         assert "mails" in server.inside("dq ls")
-        running.append(exporter.start())
-        wait_for(exporter.is_healthy, "the exporter")
-        say("the images of server and exporter work")
+        running.append(server.start("dq", "exporter"))
+        wait_for(exports, "the exporter")
+        say("the image works")
     finally:
         for process in running:
             process.terminate()

@@ -1,11 +1,10 @@
-"""monitoring/dq_exporter.py as a running process, and its output."""
+"""`dq exporter` as a running process, and its output."""
 
 import re
 import subprocess
-import sys
 import urllib.request
 
-from tests.harness.server import ROOT, free_port
+from tests.harness.cli import build
 
 SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -14,12 +13,13 @@ LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 class Exporter:
     """A running exporter of a server, for `with`."""
 
-    def __init__(self, server, *options):
-        self.port = free_port()
-        words = ["--redis", f"redis://127.0.0.1:{server.port}", "--listen", f"127.0.0.1:{self.port}", *options]
-        script = ROOT / "monitoring" / "dq_exporter.py"
-        self.process = subprocess.Popen([sys.executable, script, *words], stderr=subprocess.PIPE, text=True)
-        assert "serving" in self.process.stderr.readline()
+    def __init__(self, server, *options, url=None):
+        url = url or f"redis://127.0.0.1:{server.port}"
+        words = [build(), "exporter", "--url", url, "--listen", "127.0.0.1:0", *options]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        assert line.startswith("dq exporter listens on http://"), line
+        self.port = int(line.rpartition(":")[2])
 
     def page(self, path: str = "/metrics") -> str:
         return fetch(f"http://127.0.0.1:{self.port}{path}")
@@ -31,7 +31,7 @@ class Exporter:
     def close(self) -> None:
         self.process.terminate()
         self.process.wait(10)
-        self.process.stderr.close()
+        self.process.stdout.close()
 
     def __enter__(self):
         return self

@@ -19,7 +19,6 @@ from tests.harness.server import ROOT, engine, module_path
 # The packages are built here, which takes minutes where nothing has been compiled before.
 pytestmark = pytest.mark.timeout(1200)
 VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
-TOOLS = {"dq_exporter.py"}
 
 
 def pack(where, **variables):
@@ -85,13 +84,12 @@ def test_file_names_carry_version_and_architecture(dist):
 def test_the_tar_is_complete_and_its_checksums_right(unpacked):
     files = {str(file.relative_to(unpacked)) for file in unpacked.rglob("*") if file.is_file()}
     assert {"libdq.so", "bin/dq", "redis.conf", "LICENSE", "README.md", "README.zh-CN.md", "CHANGELOG.md"} <= files
-    assert {"monitoring/dq_exporter.py"} <= files
     assert {"docs/commands.md", "docs/quickstart.md", "monitoring/alerts.yml"} <= files
     assert {"clients/python/pyproject.toml", "clients/python/src/dqueue/_sync/worker.py"} <= files
     assert not [name for name in files if re.search(r"/\.|__pycache__|node_modules|egg-info", name)]
     assert set(sums(unpacked / "SHA256SUMS")) == files - {"SHA256SUMS"}
     assert all(checksum(unpacked / name) == value for name, value in sums(unpacked / "SHA256SUMS").items())
-    assert all(os.access(unpacked / name, os.X_OK) for name in ("libdq.so", "bin/dq", "monitoring/dq_exporter.py"))
+    assert all(os.access(unpacked / name, os.X_OK) for name in ("libdq.so", "bin/dq"))
 
 
 def test_links_in_the_tar_lead_somewhere(unpacked):
@@ -181,7 +179,6 @@ def test_the_package_has_module_configuration_and_documents(installed):
     assert {"usr/lib/redis/modules/libdq.so", "etc/redis/dq.conf"} <= files
     assert {f"{doc}/{name}" for name in ("copyright", "changelog.gz", "README.Debian", "docs/commands.md")} <= files
     assert dead_links(installed / doc) == []
-    assert {f"usr/share/redis-dq/{tool}" for tool in TOOLS} <= files
     assert os.access(installed / "usr/bin/dq", os.X_OK)
     licence = (installed / doc / "copyright").read_text()
     assert "Permission is hereby granted" in licence and "the dq authors" in licence
@@ -237,7 +234,7 @@ def test_the_package_can_be_installed_upgraded_and_removed(machine, package):
     here.dpkg("--purge", "redis-dq")
     programs = ("usr/bin/", "usr/lib/", "usr/local/", "lib/", "lib64/")
     assert {name for name in here.files() if not name.startswith(programs)} == before
-    assert not (here.root / "usr/lib/redis").exists() and not (here.root / "usr/share/redis-dq").exists()
+    assert not (here.root / "usr/lib/redis").exists()
 
 
 def test_an_older_server_is_refused(machine, package):

@@ -5,20 +5,16 @@ How Prometheus itself uses them is tested in test_prometheus.py.
 
 import json
 import re
-import socket
 import subprocess
-import sys
-from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.harness.cli import build
 from tests.harness.exporter import Exporter, busy
-from tests.harness.server import ROOT, free_port, wait_for
+from tests.harness.server import ROOT, free_port
 
 MONITORING = ROOT / "monitoring"
-MOST_CONNECTIONS = int(re.search(r"^MOST_CONNECTIONS = (\d+)$", (MONITORING / "dq_exporter.py").read_text(), re.MULTILINE)[1])
 # In an expression, a name in front of one of these is a metric. No metric begins with another word of PromQL.
 METRIC = re.compile(r"\bdq_\w+")
 SELECTED = re.compile(r"\b(dq_\w+)\{([^}]*)\}")
@@ -28,8 +24,8 @@ SELECTED = re.compile(r"\b(dq_\w+)\{([^}]*)\}")
 def exporter(server):
     made = []
 
-    def make(*options):
-        made.append(Exporter(server, *options))
+    def make(*options, url=None):
+        made.append(Exporter(server, *options, url=url))
         return made[-1]
 
     yield make
@@ -148,24 +144,6 @@ def test_names_that_look_alike_are_series_of_their_own(exporter, client):
     assert queues == {r"n\\xff", r"n\\\\xff", r"n\\\\\\\\xff"}
 
 
-def test_half_requests_hold_a_bounded_number_of_threads(exporter, client):
-    client.execute_command("DQ.SEND", "work", "x")
-    one = exporter()
-    with ExitStack() as stack:
-        # No more than the kernel holds ready for who accepts them later: it would let the next one wait for seconds.
-        for _ in range(MOST_CONNECTIONS + 6):
-            connection = stack.enter_context(socket.create_connection(("127.0.0.1", one.port), timeout=60))
-            connection.sendall(b"GET /metrics HTTP/1.1\r\nX-Half: ")
-
-        def threads():
-            status = Path(f"/proc/{one.process.pid}/status").read_text()
-            return int(re.search(r"^Threads:\s+(\d+)", status, re.MULTILINE)[1])
-
-        wait_for(lambda: threads() > MOST_CONNECTIONS, 10, "a thread for each of so many")
-        assert threads() <= MOST_CONNECTIONS + 2
-    assert one.metrics()["dq_up", ()] == 1
-
-
 def test_the_password_can_be_in_a_file(exporter, client, server, tmp_path):
     client.execute_command(*"ACL SETUSER watcher on >s@/#cret".split(), *documented_rights()[0][1:])
     secret = tmp_path / "password"
@@ -173,10 +151,9 @@ def test_the_password_can_be_in_a_file(exporter, client, server, tmp_path):
     secret.chmod(0o600)
     try:
         url = f"redis://watcher@127.0.0.1:{server.port}"
-        assert exporter("--redis", url, "--password-file", str(secret)).metrics()["dq_up", ()] == 1
+        assert exporter("--auth-file", str(secret), url=url).metrics()["dq_up", ()] == 1
         secret.chmod(0o602)
-        script = [sys.executable, ROOT / "monitoring/dq_exporter.py", "--password-file", secret]
-        refused = subprocess.run(script, capture_output=True, text=True, timeout=60)
+        refused = subprocess.run([build(), "exporter", "--auth-file", secret], capture_output=True, text=True, timeout=60)
         assert refused.returncode == 1 and "everybody may change this file" in refused.stderr
     finally:
         client.execute_command("ACL", "DELUSER", "watcher")
@@ -185,7 +162,7 @@ def test_the_password_can_be_in_a_file(exporter, client, server, tmp_path):
 def test_a_named_queue_that_does_not_exist_has_no_metrics(exporter, client):
     client.execute_command("DQ.SEND", "here", "x")
     client.set("text", "x")
-    metrics = exporter("--queue", "here", "--queue", "nowhere", "--queue", "text").metrics()
+    metrics = exporter("here", "nowhere", "text").metrics()
     assert [dict(labels)["queue"] for metric, labels in metrics if metric == "dq_queue_paused"] == ["here"]
 
 
@@ -204,7 +181,7 @@ def test_the_primaries_of_a_cluster_are_added_up(cluster, exporter):
     for node in cluster.nodes:
         node.client().execute_command("ACL", "SETUSER", "watcher", *in_a_cluster)
     try:
-        metrics = exporter("--redis", one_node, "--family", "parts").metrics()
+        metrics = exporter("--family", "parts", url=one_node).metrics()
     finally:
         for node in cluster.nodes:
             node.client().execute_command("ACL", "DELUSER", "watcher")
@@ -223,7 +200,7 @@ def test_the_documented_rights_suffice(exporter, client, server):
     client.execute_command("DQ.SEND", "work", "x", "GROUP", "g")
     client.execute_command("ACL", "SETUSER", "watcher", *documented_rights()[0])
     try:
-        metrics = exporter("--family", "f", "--redis", f"redis://watcher:secret@127.0.0.1:{server.port}").metrics()
+        metrics = exporter("--family", "f", url=f"redis://watcher:secret@127.0.0.1:{server.port}").metrics()
         assert metrics["dq_up", ()] == 1
     finally:
         client.execute_command("ACL", "DELUSER", "watcher")
@@ -231,7 +208,7 @@ def test_the_documented_rights_suffice(exporter, client, server):
 
 def test_a_server_that_is_down_is_a_metric_and_no_error(exporter, server):
     nobody = f"redis://127.0.0.1:{free_port()}"
-    metrics = exporter("--redis", nobody).metrics()
+    metrics = exporter(url=nobody).metrics()
     assert metrics["dq_up", ()] == 0
     assert not any(name.startswith("dq_queue") for name, _ in metrics)
 

@@ -74,7 +74,7 @@ def test_prometheus_and_grafana_of_compose_read_the_files_of_monitoring():
     [job] = prometheus["scrape_configs"]
     assert job["job_name"] == "dq", "the alert DqDown names the job"
     host, port = job["static_configs"][0]["targets"][0].split(":")
-    assert host in COMPOSE["services"] and f"EXPOSE {port}\n" in CONTAINERFILE
+    assert f"0.0.0.0:{port}" in COMPOSE["services"][host]["command"]
     mounted = {mount.split(":")[1] for mount in COMPOSE["services"]["prometheus"]["volumes"]}
     assert set(prometheus["rule_files"]) <= mounted
     boards = yaml.safe_load((CONTAINER / "grafana-dashboards.yaml").read_text())["providers"][0]["options"]["path"]

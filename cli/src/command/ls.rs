@@ -101,9 +101,12 @@ pub fn list(
         queues.push(Queue::of(name, info)?);
     }
     let begun = Instant::now();
-    let suspects = queues.iter_mut().filter(|queue| trouble::may_have(queue));
-    for queue in suspects.take_while(|_| begun.elapsed() < PATIENCE) {
-        queue.trouble.extend(trouble::look(server, queue)?);
+    let some = queues.chunks_mut(AT_ONCE);
+    for queues in some.take_while(|_| begun.elapsed() < PATIENCE) {
+        let found = trouble::look(server, queues)?;
+        for (queue, found) in queues.iter_mut().zip(found) {
+            queue.trouble.extend(found);
+        }
     }
     sort.sort(&mut queues, |queue| queue);
     let mut table = Table::new(&HEADINGS);
@@ -132,8 +135,10 @@ fn what_stands_out(queue: &Queue) -> String {
     words.chain(trouble).collect::<Vec<_>>().join("; ")
 }
 
-/// Maximum time for which trouble is looked for.
+/// Maximum time for which trouble is looked for, and the number of queues between two looks at the
+/// clock.
 const PATIENCE: Duration = Duration::from_secs(1);
+const AT_ONCE: usize = 32;
 
 const HEADINGS: [&str; 13] = [
     "QUEUE", ">READY", ">DELAYED", ">RETRY", ">BLOCKED", ">HELD", ">RUNNING", ">DEAD", ">GROUPS",

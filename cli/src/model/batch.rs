@@ -25,7 +25,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    fn of(record: &Record) -> Batch {
+    /// Reads a record of DQ.BATCHES.
+    pub fn of(record: &Record) -> Batch {
         Batch {
             name: record.bytes("batch").unwrap_or_default().to_vec(),
             pending: record.count("pending"),
@@ -35,6 +36,11 @@ impl Batch {
             cancelled: record.count("cancelled"),
             held: record.count("held"),
         }
+    }
+
+    /// Returns whether nothing but dead messages keeps it open.
+    pub fn is_only_dead(&self) -> bool {
+        self.pending + self.running == 0 && self.dead > 0
     }
 
     /// Returns how many of its messages have ended, and how many there were.

@@ -1,7 +1,8 @@
 //! Groups, and why they are held.
 
-use redis::Value;
+use redis::{Cmd, Value};
 
+use super::queue::Queue;
 use super::record::Record;
 use crate::failure::Failure;
 use crate::server::{verb, Server};
@@ -193,14 +194,7 @@ fn walk(
 ) -> Result<(), Failure> {
     let mut cursor = None;
     for _ in 0..PAGES {
-        let mut cmd = verb("DQ.GROUPS", queue);
-        cmd.arg("COUNT").arg(most);
-        if wanted != Wanted::All {
-            cmd.arg("STATE").arg(wanted.word());
-        }
-        if let Some(cursor) = cursor.take() {
-            cmd.arg("CURSOR").arg::<Vec<u8>>(cursor);
-        }
+        let cmd = page(queue, wanted, most, cursor.as_deref());
         let (next, records) = Record::page(server.call(&cmd)?)?;
         groups.found.extend(records.iter().map(Group::of));
         cursor = next;
@@ -210,6 +204,49 @@ fn walk(
     }
     groups.more |= cursor.is_some();
     Ok(())
+}
+
+/// Returns the command for a page of groups.
+fn page(queue: &[u8], wanted: Wanted, most: usize, cursor: Option<&[u8]>) -> Cmd {
+    let mut cmd = verb("DQ.GROUPS", queue);
+    cmd.arg("COUNT").arg(most);
+    if wanted != Wanted::All {
+        cmd.arg("STATE").arg(wanted.word());
+    }
+    if let Some(cursor) = cursor {
+        cmd.arg("CURSOR").arg(cursor);
+    }
+    cmd
+}
+
+/// Counts the blocked groups of each queue, up to `most`. None are counted where the user may not
+/// ask for them.
+pub fn blocked(server: &mut Server, queues: &[Queue], most: usize) -> Result<Vec<usize>, Failure> {
+    let mut counts = vec![0; queues.len()];
+    let places = counts.iter_mut().zip(queues);
+    let mut open: Vec<_> = places
+        .filter(|(_, queue)| queue.groups > 0)
+        .map(|(count, queue)| (count, queue, None::<Vec<u8>>))
+        .collect();
+    for _ in 0..PAGES {
+        let cmds: Vec<_> = open
+            .iter()
+            .map(|(_, queue, cursor)| page(&queue.name, Wanted::Blocked, most, cursor.as_deref()))
+            .collect();
+        let mut more = Vec::new();
+        for ((count, queue, _), reply) in open.into_iter().zip(server.pipeline(&cmds)?) {
+            let (next, found) = match reply {
+                Err(Failure::Refused(_)) => continue,
+                reply => Record::page(reply?)?,
+            };
+            *count = most.min(*count + found.len());
+            if next.is_some() && *count < most {
+                more.push((count, queue, next));
+            }
+        }
+        open = more;
+    }
+    Ok(counts)
 }
 
 fn explain(server: &mut Server, queue: &[u8], groups: &mut [Group]) -> Result<(), Failure> {

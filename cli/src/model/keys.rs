@@ -118,6 +118,26 @@ pub fn named(server: &mut Server, given: &[String]) -> Result<Vec<Vec<u8>>, Fail
     Ok(names)
 }
 
+/// Returns the names, or the pattern, of the queues that a command line chooses for as long as the
+/// program runs: some queues, one pattern, or all.
+#[allow(clippy::type_complexity)]
+pub fn chosen(
+    given: &[String],
+    pattern: Option<&str>,
+) -> Result<(Vec<Vec<u8>>, Option<Vec<u8>>), Failure> {
+    let bytes = |text: &str| text.as_bytes().to_vec();
+    match given {
+        [one] if is_pattern(one) => Ok((Vec::new(), Some(bytes(one)))),
+        names if names.iter().any(|name| is_pattern(name)) => Err(Failure::mistake(
+            "give one pattern, or names without the marks of a pattern",
+        )),
+        names => Ok((
+            names.iter().map(|name| bytes(name)).collect(),
+            pattern.map(bytes),
+        )),
+    }
+}
+
 /// Runs a command for each queue, for a limited time. Returns a reply or an error for each queue
 /// that was asked in this time.
 pub fn each(

@@ -3,13 +3,17 @@
 use redis::Value;
 
 use super::listing;
+use super::queue::Queue;
 use super::record::Record;
 use crate::failure::Failure;
-use crate::server::Server;
+use crate::server::{verb, Server};
 use crate::time_text::{exact, Millis};
 
 /// Number of limits among which one is looked for.
 const SOUGHT: usize = 10_000;
+
+/// Number of limits of a queue among many that are looked at.
+const LISTED: usize = 100;
 
 /// How many deliveries may begin in any window, and how many have begun in the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +135,17 @@ pub fn fetch(
 ) -> Result<(Vec<Limit>, bool), Failure> {
     let (records, more) = listing::first(server, "DQ.LIMITS", queue, most as u64)?;
     Ok((records.iter().map(Limit::of).collect(), more))
+}
+
+/// Fetches limits of each queue that can make use of them, in one round trip.
+pub fn of_queues(server: &mut Server, queues: &[Queue]) -> Result<Vec<Vec<Limit>>, Failure> {
+    let pages = listing::of_queues(server, queues, |queue| {
+        let mut cmd = verb("DQ.LIMITS", &queue.name);
+        cmd.arg("COUNT").arg(LISTED);
+        (queue.count("ready") + queue.count("running") > 0).then_some(cmd)
+    })?;
+    let read = |page: &Vec<Record>| page.iter().map(Limit::of).collect();
+    Ok(pages.iter().map(read).collect())
 }
 
 /// Looks for the rule of this name. `None` if there is none, or there are too many limits.

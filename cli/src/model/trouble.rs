@@ -2,15 +2,16 @@
 
 use serde_json::{json, Value as Json};
 
-use super::batch;
+use super::batch::Batch;
 use super::children::part;
 use super::group::Why;
-use super::limit;
+use super::limit::Limit;
+use super::listing;
 use super::queue::Queue;
 use super::record::Record;
 use crate::failure::Failure;
 use crate::server::{verb, Server};
-use crate::text::plural;
+use crate::text::{plural, printable};
 use crate::time_text::{span, Millis};
 
 /// Number of held messages of a queue that are looked at, the oldest first.
@@ -76,50 +77,51 @@ pub fn of_info(info: &Record) -> Vec<Trouble> {
 
 /// Returns whether a queue has anything that `look` may find.
 pub fn may_have(queue: &Queue) -> bool {
-    let is_overdue = queue.overdue().is_some_and(|age| age >= OVERDUE);
-    queue.count("held") > 0 || (is_overdue && queue.count("ready") > 0)
+    queue.count("held") > 0 || is_late(queue)
 }
 
-/// Looks at the messages of a queue that wait, at a bounded number of them. A user who may not
-/// see them sees no trouble.
-pub fn look(server: &mut Server, queue: &Queue) -> Result<Vec<Trouble>, Failure> {
-    match find(server, queue) {
-        Err(Failure::Refused(_)) => Ok(Vec::new()),
-        found => found,
-    }
-}
-
-fn find(server: &mut Server, queue: &Queue) -> Result<Vec<Trouble>, Failure> {
-    let mut found = Vec::new();
-    if queue.count("held") > 0 {
+/// Looks at the messages of each queue that wait, at a bounded number of them, in few round trips.
+/// A user who may not see them sees no trouble.
+pub fn look(server: &mut Server, queues: &[Queue]) -> Result<Vec<Vec<Trouble>>, Failure> {
+    let is_held = |queue: &Queue| queue.count("held") > 0;
+    let messages = listing::of_queues(server, queues, |queue| {
         let mut cmd = verb("DQ.LIST", &queue.name);
         cmd.arg("held").arg("COUNT").arg(LOOKED);
-        let (_, messages) = Record::page(server.call(&cmd)?)?;
-        let explain = |message: &Record| {
-            let mut cmd = verb("DQ.EXPLAIN", &queue.name);
-            cmd.arg(message.bytes("id"));
-            cmd
-        };
-        let cmds: Vec<_> = messages.iter().map(explain).collect();
-        let mut whys = Vec::new();
-        for reply in server.pipeline(&cmds)? {
-            whys.push(Why::of(reply?)?);
+        is_held(queue).then_some(cmd)
+    })?;
+    let batches = listing::of_queues(server, queues, |queue| {
+        let mut cmd = verb("DQ.BATCHES", &queue.name);
+        cmd.arg("COUNT").arg(LISTED);
+        (is_held(queue) && queue.batches > 0).then_some(cmd)
+    })?;
+    let limits = listing::of_queues(server, queues, |queue| {
+        let mut cmd = verb("DQ.LIMITS", &queue.name);
+        cmd.arg("COUNT").arg(LISTED);
+        is_late(queue).then_some(cmd)
+    })?;
+    let explain = |(queue, message): (&Queue, &Record)| {
+        let mut cmd = verb("DQ.EXPLAIN", &queue.name);
+        cmd.arg(message.bytes("id"));
+        cmd
+    };
+    let each = queues.iter().zip(&messages);
+    let each = each.flat_map(|(queue, messages)| messages.iter().map(move |one| (queue, one)));
+    let cmds: Vec<_> = each.map(explain).collect();
+    let mut whys = server.pipeline(&cmds)?.into_iter();
+    let mut all = Vec::with_capacity(queues.len());
+    let listed = messages.iter().zip(batches.iter().zip(&limits));
+    for (queue, (messages, (batches, limits))) in queues.iter().zip(listed) {
+        let mut reasons = Vec::with_capacity(messages.len());
+        for reply in whys.by_ref().take(messages.len()) {
+            reasons.push(match reply {
+                Err(Failure::Refused(_)) => None,
+                reply => Why::of(reply?)?,
+            });
         }
-        let batches = match queue.batches {
-            0 => Vec::new(),
-            _ => batch::fetch(server, &queue.name, LISTED)?.0,
-        };
-        let only_dead: Vec<String> = batches
-            .iter()
-            .filter(|one| one.pending + one.running == 0 && one.dead > 0)
-            .map(|one| crate::text::printable(&one.name))
-            .collect();
-        found = held(&messages, &whys, &only_dead, queue.now);
-    }
-    let is_overdue = queue.overdue().is_some_and(|age| age >= OVERDUE);
-    if is_overdue && queue.count("ready") > 0 {
-        let (limits, _) = limit::fetch(server, &queue.name, LISTED)?;
-        let never = limits.iter().filter(|limit| limit.is_never).count() as u64;
+        let only_dead = batches.iter().map(Batch::of).filter(Batch::is_only_dead);
+        let only_dead: Vec<_> = only_dead.map(|one| printable(&one.name)).collect();
+        let mut found = held(messages, &reasons, &only_dead, queue.now);
+        let never = limits.iter().filter(|one| Limit::of(one).is_never).count() as u64;
         if never > 0 {
             found.push(Trouble {
                 code: "never",
@@ -127,8 +129,14 @@ fn find(server: &mut Server, queue: &Queue) -> Result<Vec<Trouble>, Failure> {
                 age: queue.overdue(),
             });
         }
+        all.push(found);
     }
-    Ok(found)
+    Ok(all)
+}
+
+/// Returns whether ready messages may wait for a limit that never has room.
+fn is_late(queue: &Queue) -> bool {
+    queue.overdue().is_some_and(|age| age >= OVERDUE) && queue.count("ready") > 0
 }
 
 /// Returns the trouble of held messages, with why each is held, and the batches that only dead

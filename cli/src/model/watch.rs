@@ -69,17 +69,8 @@ impl Watch {
 
     /// Watches the queues that the command line names: some queues, one pattern, or all.
     pub fn of(given: &[String], pattern: Option<&str>) -> Result<Watch, Failure> {
-        let bytes = |text: &str| text.as_bytes().to_vec();
-        match given {
-            [one] if keys::is_pattern(one) => Ok(Watch::new(Vec::new(), Some(bytes(one)))),
-            names if names.iter().any(|name| keys::is_pattern(name)) => Err(Failure::mistake(
-                "give one pattern, or names without the marks of a pattern",
-            )),
-            names => {
-                let names = names.iter().map(|name| bytes(name)).collect();
-                Ok(Watch::new(names, pattern.map(bytes)))
-            }
-        }
+        let (names, pattern) = keys::chosen(given, pattern)?;
+        Ok(Watch::new(names, pattern))
     }
 
     /// Begins the scan anew, after the connection was lost: half a scan of one server is

@@ -49,6 +49,9 @@ pub struct Endpoint {
     /// The option that gave the URL, if that was not --url.
     #[arg(skip)]
     option: Option<&'static str>,
+    /// The database, if it is not that of the URL.
+    #[arg(skip)]
+    db: Option<i64>,
     /// The primaries that a Redis Cluster had the last time, for the case that the node
     /// of the URL is gone when a connection is made anew.
     #[arg(skip)]
@@ -89,7 +92,16 @@ impl Endpoint {
             cert: None,
             key: None,
             option: None,
+            db: None,
             known: Arc::default(),
+        }
+    }
+
+    /// Returns the same server with another database.
+    pub fn with_db(&self, db: i64) -> Endpoint {
+        Endpoint {
+            db: Some(db),
+            ..self.clone()
         }
     }
 
@@ -176,10 +188,9 @@ impl Endpoint {
         };
         let url = sentinel::resolved(&url, connect)?;
         let info = url.as_ref().into_connection_info().map_err(|_| wrong())?;
-        let settings = info
-            .redis_settings()
-            .clone()
-            .set_protocol(ProtocolVersion::RESP3);
+        let settings = info.redis_settings().clone();
+        let db = self.db.unwrap_or(settings.db());
+        let settings = settings.set_protocol(ProtocolVersion::RESP3).set_db(db);
         self.signed(info.set_redis_settings(settings))
     }
 

@@ -86,6 +86,14 @@ impl Server {
         self.db
     }
 
+    /// Returns the host and port of the server of this number.
+    pub fn place_of(&self, node: usize) -> String {
+        match self.nodes().get(node) {
+            Some(node) => format!("{}:{}", node.host, node.port),
+            None => (self.place.rsplit_once('/')).map_or(String::new(), |(at, _)| at.to_owned()),
+        }
+    }
+
     /// Lets the connection be used for these queues only, until it is told otherwise. Commands
     /// about others are refused.
     pub fn limit_to(&mut self, scope: Scope) {

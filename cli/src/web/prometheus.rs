@@ -187,8 +187,9 @@ fn promql(labels: &str, queue: Option<&[u8]>, step: Millis) -> String {
     parts.join(" or ")
 }
 
-/// Returns the name of a queue as the exporter gives it, within quotation marks of PromQL.
-fn label(name: &[u8]) -> String {
+/// Returns the name of a queue as the exporter gives it, within quotation marks. A backslash is
+/// doubled, so that no two names become the same text: one series each.
+pub fn label(name: &[u8]) -> String {
     let mut text = String::new();
     for chunk in name.utf8_chunks() {
         text.push_str(&chunk.valid().replace('\\', "\\\\"));

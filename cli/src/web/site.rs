@@ -299,10 +299,7 @@ impl Site {
             let live = self.live();
             live.board.suspects(&live.suspected, SUSPECTS)
         };
-        let mut found = Vec::with_capacity(suspects.len());
-        for queue in &suspects {
-            found.push((queue.name.clone(), trouble::look(server, queue)?));
-        }
+        let found = trouble::look(server, &suspects)?;
         let timed = self.take_turn();
         let mut runs = Vec::with_capacity(timed.len());
         for queue in &timed {
@@ -321,9 +318,9 @@ impl Site {
         let fresh = round.fresh.clone();
         live.pasts.forget(&round.gone);
         live.board.take(round);
-        for (name, found) in found {
-            live.board.note(&name, found);
-            live.suspected = name;
+        for (queue, found) in suspects.into_iter().zip(found) {
+            live.board.note(&queue.name, found);
+            live.suspected = queue.name;
         }
         let queues = || live.board.entries().map(|entry| &entry.queue);
         let waiting = queues().map(Queue::pending).sum();

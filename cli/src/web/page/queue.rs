@@ -78,10 +78,7 @@ struct QueuePage {
 fn look(server: &mut Server, name: &[u8], wanted: Wanted) -> Result<QueuePage, Failure> {
     let info = Record::of(server.call(&verb("DQ.INFO", name))?)?;
     let figures = Queue::of(name, Value::Map(info.fields().to_vec()))?;
-    let trouble = match trouble::may_have(&figures) {
-        true => trouble::look(server, &figures)?,
-        false => Vec::new(),
-    };
+    let trouble = trouble::look(server, &[figures])?.pop().unwrap_or_default();
     let groups = match group::fetch(server, name, wanted, SHOWN) {
         Ok(groups) => Ok(groups),
         Err(failure @ Failure::Refused(_)) => Err(failure.to_string()),
