@@ -27,13 +27,13 @@ pub const GENERATED_LEN: usize = 36;
 ///
 /// Ids of one queue and one millisecond ascend in send order.
 pub fn generated(seq: Seq, sent_at: Millis, salt: u64) -> [u8; GENERATED_LEN] {
-    text(uuid(seq, sent_at, salt))
+    uuid_text(uuid(seq, sent_at, salt).as_bytes())
 }
 
-/// Formats a UUID. Every SEND and every delivery does this.
-fn text(uuid: Uuid) -> [u8; GENERATED_LEN] {
+/// The text of a UUID. Every SEND and every delivery makes one.
+pub(super) fn uuid_text(bytes: &[u8; 16]) -> [u8; GENERATED_LEN] {
     let mut hex = const_hex::Buffer::<16>::new();
-    let digits = hex.format(uuid.as_bytes()).as_bytes();
+    let digits = hex.format(bytes).as_bytes();
     let mut text = [b'-'; GENERATED_LEN];
     text[..8].copy_from_slice(&digits[..8]);
     text[9..13].copy_from_slice(&digits[8..12]);
@@ -316,7 +316,7 @@ mod tests {
         for _ in 0..2000 {
             bits = bits.wrapping_mul(0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645) + 7;
             let uuid = Uuid::from_u128(bits);
-            assert_eq!(text(uuid), uuid.to_string().as_bytes());
+            assert_eq!(uuid_text(uuid.as_bytes()), uuid.to_string().as_bytes());
         }
     }
 

@@ -253,7 +253,7 @@ impl<'a> Writer<'a, '_> {
             None => self.blocks.end(&content.payload.bytes()),
             Some(packed) => {
                 put_number(frame, packed.len as u64);
-                self.blocks.end(packed.frame);
+                self.blocks.end(packed.bytes);
             }
         }
     }

@@ -6,10 +6,15 @@
 //! depend on. Snapshots keep payloads packed, with their dictionaries.
 
 mod dictionary;
+mod hex;
+mod length;
 mod payload;
+#[cfg(test)]
+mod tests;
 mod training;
 
 pub use dictionary::{dictionary_bytes, Dictionary};
+pub use length::{put_length, take_length};
 pub use payload::{Packed, Payload};
 pub use training::{train, Samples};
 

@@ -18,7 +18,9 @@ pub enum Payload<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Packed<'a> {
     /// The packed bytes.
-    pub frame: &'a [u8],
+    pub bytes: &'a [u8],
+    /// The id that the sender gave the message. Unpacking needs it.
+    pub own: Option<&'a [u8]>,
     /// The length of the payload in bytes.
     pub len: usize,
     /// The number of the dictionary in its queue.
@@ -55,7 +57,7 @@ impl<'a> Payload<'a> {
 impl Packed<'_> {
     /// The payload; `None` if the bytes are damaged.
     pub fn unpack(&self) -> Option<Vec<u8>> {
-        self.dictionary.unpack(self.frame, self.len)
+        self.dictionary.unpack(self.bytes, self.own, self.len)
     }
 }
 

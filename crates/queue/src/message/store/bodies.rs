@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::chunk::{has_holes, Chunk, SMALL};
 use super::dictionaries::Dictionaries;
-use super::stored::{find, head, Stored};
+use super::stored::{find, head, Found, Stored};
 use crate::collections::slots::Slots;
 use crate::message::body::{Body, Content};
 use crate::message::packing::{Packed, Payload};
@@ -98,18 +98,19 @@ impl Bodies {
             id: Some(found.id).filter(|id| !id.is_empty()),
             payload: match found.number {
                 None => Payload::Plain(found.payload),
-                Some(number) => self.packed(body, number, found.payload),
+                Some(number) => self.packed(body, number, found),
             },
         }
     }
 
-    fn packed<'a>(&'a self, body: Body, number: u8, frame: &'a [u8]) -> Payload<'a> {
+    fn packed<'a>(&'a self, body: Body, number: u8, found: Found<'a>) -> Payload<'a> {
         let dictionaries = self.dictionaries.as_ref();
         let dictionary = dictionaries.and_then(|all| all.get(number));
         debug_assert!(dictionary.is_some(), "dictionary {number} is missing");
         dictionary.map_or(Payload::default(), |dictionary| {
             Payload::Packed(Packed {
-                frame,
+                bytes: found.payload,
+                own: Some(found.id).filter(|id| !id.is_empty()),
                 len: body.payload_len(),
                 number,
                 dictionary,
@@ -130,7 +131,7 @@ impl Bodies {
         let is_packed = match content.payload {
             Payload::Plain(_) => false,
             Payload::Packed(packed) => {
-                let after = head.len() + packed.frame.len();
+                let after = head.len() + packed.bytes.len();
                 let dictionaries = self.dictionaries.get_or_insert_default();
                 dictionaries.used(packed.number, payload_len, after);
                 true

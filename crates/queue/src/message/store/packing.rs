@@ -337,7 +337,8 @@ impl Store {
             let before = sampling.bytes;
             sampling.bytes += message.payload_len();
             if before / SAMPLE_EVERY != sampling.bytes / SAMPLE_EVERY {
-                sampling.samples.add(&self.content(message).payload.bytes());
+                let content = self.content(message);
+                sampling.samples.add(content.id, &content.payload.bytes());
             }
         }
         sampling.pages += 1;
@@ -396,8 +397,8 @@ impl Store {
         let (body, id_len) = (message.body, message.given_id_len());
         let content = self.content(message);
         let len = content.payload.len();
-        let is_smaller =
-            dictionary.pack(&content.payload.bytes(), packed) && pays(packed.len(), len);
+        let is_smaller = dictionary.pack(&content.payload.bytes(), content.id, packed)
+            && pays(packed.len(), len);
         if !is_smaller {
             return None;
         }
@@ -405,7 +406,8 @@ impl Store {
         let content = Content {
             id: id.as_deref(),
             payload: Payload::Packed(Packed {
-                frame: packed,
+                bytes: packed,
+                own: id.as_deref(),
                 len,
                 number,
                 dictionary: &dictionary,

@@ -1,21 +1,18 @@
-//! A body as bytes: the id, then the payload as it was sent, or how it is packed and its frame.
+//! A body as bytes: the id, then the payload as it was sent, or how it is packed and its packed form.
 
 use smallvec::SmallVec;
 
 use crate::message::body::{Body, Content};
-use crate::message::packing::Payload;
-
-/// The bits of a number in each byte of the length of a frame.
-const BITS: u32 = 7;
+use crate::message::packing::{put_length, take_length, Payload};
 
 /// The bytes of a body that is to be stored.
 #[derive(Debug)]
 pub(super) struct Stored<'a> {
-    /// The id, the head of a packed payload, and the payload or its frame.
+    /// The id, the head of a packed payload, and the payload or its packed form.
     pub parts: [&'a [u8]; 3],
 }
 
-/// The number of the dictionary and the length of the frame, if a payload is packed.
+/// The number of the dictionary and the length of the packed form, if a payload is packed.
 pub(super) type Head = SmallVec<[u8; 4]>;
 
 /// The head of a payload; empty if it is not packed.
@@ -23,12 +20,7 @@ pub(super) fn head(payload: Payload) -> Head {
     let mut head = Head::new();
     if let Payload::Packed(packed) = payload {
         head.push(packed.number);
-        let mut len = packed.frame.len();
-        while len >> BITS > 0 {
-            head.push(len as u8 | 1 << BITS);
-            len >>= BITS;
-        }
-        head.push(len as u8);
+        put_length(&mut head, packed.bytes.len());
     }
     head
 }
@@ -37,7 +29,7 @@ impl<'a> Stored<'a> {
     pub fn of(content: Content<'a>, head: &'a Head) -> Stored<'a> {
         let payload = match content.payload {
             Payload::Plain(bytes) => bytes,
-            Payload::Packed(packed) => packed.frame,
+            Payload::Packed(packed) => packed.bytes,
         };
         Stored {
             parts: [content.id.unwrap_or_default(), head, payload],
@@ -55,7 +47,7 @@ impl<'a> Stored<'a> {
 pub(super) struct Found<'a> {
     /// The id; empty if none was given.
     pub id: &'a [u8],
-    /// The payload as it was sent, or its frame.
+    /// The payload as it was sent, or its packed form.
     pub payload: &'a [u8],
     /// The number of the dictionary with which the payload is packed.
     pub number: Option<u8>,
@@ -83,19 +75,12 @@ pub(super) fn find(bytes: &[u8], body: Body, id_len: usize) -> Found<'_> {
 
 #[inline(never)]
 fn find_packed<'a>(bytes: &'a [u8], id: &'a [u8], middle: usize) -> Found<'a> {
-    let (mut len, mut at) = (0, middle + 1);
-    for shift in 0.. {
-        let byte = bytes.get(at).copied().unwrap_or_default();
-        at += 1;
-        len |= usize::from(byte & !(1 << BITS)) << (shift * BITS);
-        if byte >> BITS == 0 {
-            break;
-        }
-    }
+    let head = bytes.get(middle + 1..).and_then(take_length);
+    let (len, rest) = head.unwrap_or_default();
     Found {
         id,
-        payload: bytes.get(at..at + len).unwrap_or_default(),
+        payload: rest.get(..len).unwrap_or_default(),
         number: bytes.get(middle).copied(),
-        len: id.len() + at - middle + len,
+        len: bytes.len() - rest.len() - (middle - id.len()) + len,
     }
 }

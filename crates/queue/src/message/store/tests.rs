@@ -46,7 +46,7 @@ fn check(store: &mut Store, model: &BTreeMap<Seq, Carried>) {
         let kept = stored::head(kept).len()
             + match kept {
                 Payload::Plain(_) => payload.len(),
-                Payload::Packed(packed) => packed.frame.len(),
+                Payload::Packed(packed) => packed.bytes.len(),
             };
         id.as_ref().map_or(0, Vec::len) + kept
     });

@@ -128,7 +128,8 @@ pub fn message(
             None => Payload::Plain(reader.rest()),
             Some((number, dictionary)) => Payload::Packed(Packed {
                 len: reader.number(&bounds::PACKED)? as usize,
-                frame: reader.rest(),
+                bytes: reader.rest(),
+                own: id,
                 number,
                 dictionary,
             }),
