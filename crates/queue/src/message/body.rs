@@ -1,12 +1,13 @@
 //! The id and payload of a message, and where they are stored.
 
+use super::given::GivenId;
 use super::packing::Payload;
 
 /// The id and payload of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Content<'a> {
-    /// The id that the sender gave, if any. Never empty.
-    pub id: Option<&'a [u8]>,
+    /// The id that the sender gave, if any.
+    pub id: Option<GivenId<'a>>,
     /// The payload.
     pub payload: Payload<'a>,
 }

@@ -69,12 +69,12 @@ fn token_of(id: &[u8]) -> Option<u64> {
 }
 
 /// The id of a message as bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Id<'a> {
     /// The id that the sender gave.
     Given(&'a [u8]),
-    /// The id that the queue generated.
-    Generated([u8; GENERATED_LEN]),
+    /// The text of a UUID, which the queue generated or keeps as its bytes.
+    Uuid([u8; GENERATED_LEN]),
 }
 
 impl Id<'_> {
@@ -82,7 +82,7 @@ impl Id<'_> {
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Id::Given(id) => id,
-            Id::Generated(id) => id,
+            Id::Uuid(id) => id,
         }
     }
 
@@ -91,6 +91,14 @@ impl Id<'_> {
         self.as_bytes().into()
     }
 }
+
+impl PartialEq for Id<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Id<'_> {}
 
 /// The hash function of all tables keyed by names that clients choose. It has a
 /// random key per process, so that nobody can choose names that collide.
@@ -194,8 +202,8 @@ impl Ids {
     /// The id of a message.
     pub fn of<'a>(&self, seq: Seq, message: &Message, content: Content<'a>) -> Id<'a> {
         match content.id {
-            Some(id) => Id::Given(id),
-            None => Id::Generated(generated(seq, message.sent_at, self.salt_of(seq))),
+            Some(id) => id.id(),
+            None => Id::Uuid(generated(seq, message.sent_at, self.salt_of(seq))),
         }
     }
 
@@ -227,7 +235,7 @@ impl Ids {
             return None;
         }
         let hash = hash_name(&self.hasher, id);
-        let is = |given: &Given| store.given_id(given.seq()) == Some(id);
+        let is = |given: &Given| store.has_id(given.seq(), id);
         self.given.find(hash, is).map(Given::seq)
     }
 
@@ -239,7 +247,7 @@ impl Ids {
         }
         let id = generated(seq, sent_at, self.salt);
         let hash = hash_name(&self.hasher, &id);
-        let is = |given: &Given| store.given_id(given.seq()) == Some(&id);
+        let is = |given: &Given| store.has_id(given.seq(), &id);
         self.given.find(hash, is).map(Given::seq)
     }
 
@@ -249,7 +257,7 @@ impl Ids {
         let Some(id) = store.given_id(seq) else {
             return;
         };
-        let hash = hash_name(&self.hasher, id);
+        let hash = hash_name(&self.hasher, id.as_bytes());
         self.given.insert_unique(hash, Given::new(seq));
     }
 
@@ -283,7 +291,7 @@ impl Ids {
         let Some(id) = store.given_id(seq) else {
             return;
         };
-        let hash = hash_name(&self.hasher, id);
+        let hash = hash_name(&self.hasher, id.as_bytes());
         self.given.remove(hash, |given| given.seq() == seq);
     }
 

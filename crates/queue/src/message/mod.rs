@@ -10,6 +10,7 @@ mod choices;
 pub mod due_time;
 pub mod errors;
 pub mod extension;
+pub mod given;
 mod held;
 pub mod history;
 pub mod id;
@@ -29,6 +30,7 @@ use after::After;
 use body::{Body, Content};
 use errors::FailedAttempt;
 use extension::{Extension, Texts};
+use given::GivenId;
 use history::History;
 use kin::Children;
 use left::{Left, More};
@@ -79,7 +81,7 @@ impl Message {
             body: Body::nowhere(content.payload.len()),
             history: History::None,
             group: GroupIx::NONE,
-            id_len: content.id.map_or(0, <[u8]>::len) as u16,
+            id_len: content.id.map_or(0, GivenId::len) as u16,
             priority: 0,
             stored: StoredState::Delayed,
         }

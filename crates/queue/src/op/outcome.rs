@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::message::body::{Body, Content};
+use crate::message::given::GivenId;
 use crate::message::kin::Parent;
 use crate::message::packing::Payload;
 use crate::message::state::State;
@@ -54,7 +55,7 @@ impl Gone {
         message.body = Body::nowhere(content.payload.len());
         Gone {
             message,
-            id: content.id.map(Into::into),
+            id: content.id.map(|id| id.id().to_box()),
             payload: content.payload.bytes().into(),
             group: group.map(Into::into),
             batch: batch.map(Into::into),
@@ -86,7 +87,7 @@ impl Gone {
     /// The id and the payload of the message.
     pub fn content(&self) -> Content<'_> {
         Content {
-            id: self.id.as_deref(),
+            id: self.id.as_deref().map(GivenId::Text),
             payload: Payload::Plain(&self.payload),
         }
     }

@@ -243,7 +243,7 @@ impl<'a> Writer<'a, '_> {
             put_number(frame, group);
         }
         if let Some(id) = content.id {
-            put_bytes(frame, id);
+            put_bytes(frame, id.id().as_bytes());
         }
         if has_history {
             let sets = [batch, siblings];

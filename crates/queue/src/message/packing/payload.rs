@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::Dictionary;
+use crate::message::given::GivenId;
+use crate::message::id::Id;
 
 /// A payload.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +22,7 @@ pub struct Packed<'a> {
     /// The packed bytes.
     pub bytes: &'a [u8],
     /// The id that the sender gave the message. Unpacking needs it.
-    pub own: Option<&'a [u8]>,
+    pub own: Option<GivenId<'a>>,
     /// The length of the payload in bytes.
     pub len: usize,
     /// The number of the dictionary in its queue.
@@ -57,7 +59,9 @@ impl<'a> Payload<'a> {
 impl Packed<'_> {
     /// The payload; `None` if the bytes are damaged.
     pub fn unpack(&self) -> Option<Vec<u8>> {
-        self.dictionary.unpack(self.bytes, self.own, self.len)
+        let own = self.own.map(GivenId::id);
+        let own = own.as_ref().map(Id::as_bytes);
+        self.dictionary.unpack(self.bytes, own, self.len)
     }
 }
 

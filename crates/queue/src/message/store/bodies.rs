@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::chunk::{has_holes, Chunk, SMALL};
 use super::dictionaries::Dictionaries;
-use super::stored::{find, head, Found, Stored};
+use super::stored::{find, head, kept, Found, Stored};
 use crate::collections::slots::Slots;
 use crate::message::body::{Body, Content};
 use crate::message::packing::{Packed, Payload};
@@ -95,7 +95,7 @@ impl Bodies {
         let bytes = bytes.map_or(&[][..], |chunk| &chunk.bytes);
         let found = find(bytes, body, id_len);
         Content {
-            id: Some(found.id).filter(|id| !id.is_empty()),
+            id: found.id,
             payload: match found.number {
                 None => Payload::Plain(found.payload),
                 Some(number) => self.packed(body, number, found),
@@ -110,7 +110,7 @@ impl Bodies {
         dictionary.map_or(Payload::default(), |dictionary| {
             Payload::Packed(Packed {
                 bytes: found.payload,
-                own: Some(found.id).filter(|id| !id.is_empty()),
+                own: found.id,
                 len: body.payload_len(),
                 number,
                 dictionary,
@@ -121,7 +121,7 @@ impl Bodies {
     /// Stores the content of a message in this page of the store. O(1), apart from
     /// copying the bytes.
     pub fn add(&mut self, page: u64, content: Content) -> Body {
-        let (head, payload_len) = (head(content.payload), content.payload.len());
+        let (head, payload_len) = (head(content), content.payload.len());
         let stored = Stored::of(content, &head);
         let len = stored.len();
         if len == 0 {
@@ -131,9 +131,8 @@ impl Bodies {
         let is_packed = match content.payload {
             Payload::Plain(_) => false,
             Payload::Packed(packed) => {
-                let after = head.len() + packed.bytes.len();
                 let dictionaries = self.dictionaries.get_or_insert_default();
-                dictionaries.used(packed.number, payload_len, after);
+                dictionaries.used(packed.number, payload_len, kept(packed.bytes));
                 true
             }
         };
@@ -169,12 +168,12 @@ impl Bodies {
             return;
         };
         let found = find(&chunk.bytes, body, id_len);
-        let (len, packed) = (found.len, found.number);
+        let (len, packed, after) = (found.len, found.number, kept(found.payload));
         chunk.live -= len;
         self.live -= len;
         let is_over = chunk.live == 0;
         if let (Some(number), Some(dictionaries)) = (packed, &mut self.dictionaries) {
-            dictionaries.unused(number, body.payload_len(), len - id_len);
+            dictionaries.unused(number, body.payload_len(), after);
         }
         if !body.is_alone() && !self.is_open(number) {
             self.left -= len;

@@ -15,6 +15,8 @@ mod stored;
 mod tests;
 
 use super::body::Content;
+use super::given::GivenId;
+use super::id::Id;
 use super::packing::Payload;
 use super::Message;
 use crate::collections::number_table::NumberTable;
@@ -66,9 +68,17 @@ impl Store {
     }
 
     /// The id that the sender gave the message with this number, if any. O(1).
-    pub fn given_id(&self, seq: Seq) -> Option<&[u8]> {
+    #[inline]
+    pub fn given_id(&self, seq: Seq) -> Option<Id<'_>> {
         let message = self.get(seq).filter(|message| message.has_given_id())?;
-        self.content(message).id
+        Some(self.content(message).id?.id())
+    }
+
+    /// Whether the sender gave the message with this number this id. O(1).
+    #[inline]
+    pub fn has_id(&self, seq: Seq, id: &[u8]) -> bool {
+        let own = self.given_id(seq);
+        own.is_some_and(|own| own.as_bytes() == id)
     }
 
     /// The message with this number, for changes that allocate and free nothing.
@@ -116,13 +126,10 @@ impl Store {
             return;
         };
         let id_len = message.given_id_len();
-        let id = self
-            .bodies
-            .get(message.body, id_len)
-            .id
-            .map(Box::<[u8]>::from);
+        let id = self.bodies.get(message.body, id_len).id;
+        let id = id.map(|id| id.id().to_box());
         let content = Content {
-            id: id.as_deref(),
+            id: id.as_deref().map(GivenId::Text),
             payload: Payload::Plain(payload),
         };
         self.bodies.remove(message.body, id_len);

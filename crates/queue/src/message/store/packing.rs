@@ -12,6 +12,8 @@ use std::sync::Arc;
 use super::page::PAGE;
 use super::Store;
 use crate::message::body::Content;
+use crate::message::given::GivenId;
+use crate::message::id::Id;
 use crate::message::packing::{
     dictionary_bytes, pays, Dictionary, Packed, Payload, Samples, ALL_DICTIONARIES, LARGEST,
     SMALLEST,
@@ -338,7 +340,9 @@ impl Store {
             sampling.bytes += message.payload_len();
             if before / SAMPLE_EVERY != sampling.bytes / SAMPLE_EVERY {
                 let content = self.content(message);
-                sampling.samples.add(content.id, &content.payload.bytes());
+                let own = content.id.map(GivenId::id);
+                let own = own.as_ref().map(Id::as_bytes);
+                sampling.samples.add(own, &content.payload.bytes());
             }
         }
         sampling.pages += 1;
@@ -397,17 +401,17 @@ impl Store {
         let (body, id_len) = (message.body, message.given_id_len());
         let content = self.content(message);
         let len = content.payload.len();
-        let is_smaller = dictionary.pack(&content.payload.bytes(), content.id, packed)
+        let id = content.id.map(|id| id.id().to_box());
+        let is_smaller = dictionary.pack(&content.payload.bytes(), id.as_deref(), packed)
             && pays(packed.len(), len);
         if !is_smaller {
             return None;
         }
-        let id: Option<Box<[u8]>> = content.id.map(Into::into);
         let content = Content {
-            id: id.as_deref(),
+            id: id.as_deref().map(GivenId::Text),
             payload: Payload::Packed(Packed {
                 bytes: packed,
-                own: id.as_deref(),
+                own: id.as_deref().map(GivenId::Text),
                 len,
                 number,
                 dictionary: &dictionary,

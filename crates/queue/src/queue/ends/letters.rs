@@ -195,7 +195,7 @@ impl Queue {
         };
         let died_at = message.ended_at();
         let is_replaced = match self.state.store.given_id(seq) {
-            Some(id) => message.rerun().is_some() || self.find(id).is_some(),
+            Some(id) => message.rerun().is_some() || self.find(id.as_bytes()).is_some(),
             None => message.rerun().is_some(),
         };
         if is_replaced {

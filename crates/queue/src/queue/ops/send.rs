@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use crate::error::Error;
 use crate::message::body::Content;
+use crate::message::given::GivenId;
 use crate::message::packing::Payload;
 use crate::message::state::{Reason, StoredState};
 use crate::message::{Choices, Message};
@@ -143,7 +144,7 @@ impl Queue {
         let mut sent = SmallVec::with_capacity(send.payloads.len());
         for payload in &send.payloads {
             let content = Content {
-                id: send.id.as_deref(),
+                id: send.id.as_deref().map(GivenId::Text),
                 payload: Payload::Plain(payload),
             };
             let mut message = Message::new(content, now, due);

@@ -128,7 +128,7 @@ pub fn schedule(schedule: &Schedule, next_seq: Seq) -> Checked {
 
 /// Checks the id and payload of a message.
 pub fn content(content: Content) -> Checked {
-    content.id.map_or(Ok(()), name)?;
+    content.id.map_or(Ok(()), |id| name(id.id().as_bytes()))?;
     if let Payload::Packed(packed) = content.payload {
         // It cannot be damaged later: nothing else has to check that.
         ensure(packed.unpack().is_some(), "a packed payload is damaged")?;

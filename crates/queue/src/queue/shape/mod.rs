@@ -14,6 +14,8 @@ use crate::collections::rate_window::RateWindow;
 use crate::groups::backlog::Backlog;
 use crate::groups::breaker::{Circuit, Phase};
 use crate::index::fair_line::Usage;
+use crate::message::given::GivenId;
+use crate::message::id::Id;
 use crate::message::left::Left;
 use crate::message::rerun::Rerun;
 use crate::message::{Choices, Message};
@@ -259,7 +261,8 @@ impl Writer {
         let group = parts.group(message.group);
         self.optional_text(group.as_ref().map(|seen| &*seen.group.name));
         self.optional_text(parts.consumer(message.history.consumer()));
-        self.optional_text(numbered.content.id);
+        let id = numbered.content.id.map(GivenId::id);
+        self.optional_text(id.as_ref().map(Id::as_bytes));
         self.text(&numbered.content.payload.bytes());
         self.optional_time(numbered.first_sent);
         self.seq(numbered.batch.unwrap_or(0));

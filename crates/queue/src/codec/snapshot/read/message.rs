@@ -12,6 +12,7 @@ use crate::limits::{self, ensure, Invalid};
 use crate::message::body::Content;
 use crate::message::errors::{Errors, FailedAttempt};
 use crate::message::extension::{Extension, Texts};
+use crate::message::given::GivenId;
 use crate::message::history::History;
 use crate::message::left::{Left, Signal};
 use crate::message::packing::{Dictionary, Packed, Payload};
@@ -122,6 +123,7 @@ pub fn message(
             _ => History::Full(Box::new(ext)),
         };
     }
+    let id = id.map(GivenId::Text);
     let content = Content {
         id,
         payload: match packed {

@@ -134,7 +134,8 @@ impl Builder {
             }
         });
         if let Some(id) = content.id.filter(|_| stored != StoredState::Leaving) {
-            self.given.push((self.queue.state.ids.hash_of(id), seq));
+            let hash = self.queue.state.ids.hash_of(id.id().as_bytes());
+            self.given.push((hash, seq));
         }
         self.queue.state.store.insert(seq, message, content);
         if let Some(first) = first_sent {
