@@ -38,8 +38,8 @@ pub fn reply_for(error: &Error) -> Failure {
             "ERR COST {cost} can never be delivered: one of its LIMITS allows at most {most} (DQ.LIMIT)"
         )
         .into(),
-        Error::PatternsTooLong { limit } => format!(
-            "ERR the patterns of a queue may have at most {limit} bytes between their first * and their last, \
+        Error::PatternsTooLong { what, limit } => format!(
+            "ERR the patterns of a queue may have at most {limit} {what} between their first * and their last, \
              all together"
         )
         .into(),

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from tests.harness.wire import Error
@@ -24,6 +25,7 @@ TIMES = 7
 # A row that grows too fast is measured again: other programs may have had the caches. What grows by itself does so again.
 REPEATS = 3
 GROWN = 8
+CALLS = count()
 # In a command these stand for the dump of the queue, for the receipt of a message that was just fetched, and for a number
 # that differs in each call.
 DUMP, RECEIPT, ROUND = object(), object(), object()
@@ -78,8 +80,8 @@ def a(n):
 
 
 def eight_names(n):
-    """A SEND with eight names of 1 KB."""
-    return ["DQ.SEND", "q", "x", "LIMITS", 8, *(f"{a(500)}b{a(500)}{i}" for i in range(8))]
+    """A SEND with eight names of 1 KB. They are others in each call, because a queue remembers the last ones."""
+    return ["DQ.SEND", "q", "x", "LIMITS", 8, *(f"{a(500)}b{a(500)}{i}{next(CALLS):07}" for i in range(8))]
 
 
 def fields(n):
@@ -154,6 +156,22 @@ COSTS = [
         120,
         1,
         patterns(lambda i: f"*{a(i % 9)}*ab{a(i % 31)}*{i}*"),
+    ),
+    Cost(
+        PATTERNS,
+        "several stars, all found but the last, behind many beginnings",
+        eight_names,
+        120,
+        1,
+        patterns(lambda i: f"{a(i % 500)}*a*aa*aaa*{i}*"),
+    ),
+    Cost(
+        PATTERNS,
+        "parts that end in each other",
+        eight_names,
+        2,
+        1,
+        patterns(lambda i: f"*{a(i)}*c*"),
     ),
     Cost(PATTERNS, "stars", eight_names, 30, 1, lambda n: [["DQ.LIMIT", "q", "*a" * n + "*c*", "CONCURRENCY", 5]]),
     Cost(SET, "names", one("DQ.LIMIT", "q", "n*", "CONCURRENCY", 5), 1000, 1, each("DQ.LIMIT", "q", "n{}", "CONCURRENCY", 5)),

@@ -56,10 +56,12 @@ pub enum Error {
         /// The most that the limit allows.
         most: u64,
     },
-    /// The patterns of the queue would have more bytes between their first stars and their last
-    /// than they may.
+    /// The patterns of the queue would have more between their first stars and their last than
+    /// they may.
     PatternsTooLong {
-        /// The most bytes.
+        /// The bytes or the parts that are too many.
+        what: &'static str,
+        /// The most of them.
         limit: usize,
     },
     /// A nack was to pause the group of a message that has none.

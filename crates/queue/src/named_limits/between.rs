@@ -1,47 +1,29 @@
 //! The texts between the stars of patterns with several: the parts of all of them are searched
 //! for in a name at once.
 //!
-//! The parts are a tree of bytes. Going over a name, the search is at the node of the longest
-//! text that begins a part and ends here; where no part goes on with the next byte, it falls
-//! back to the node of the next shorter one (the automaton of Aho and Corasick). So it tries no
-//! part by itself, however many there are. A pattern waits for one part at a time, and its
-//! leftmost place leaves the most room for the parts behind it.
+//! The automaton of Aho and Corasick knows at each byte of the name which parts end there. So it
+//! tries no part by itself, however many there are. A pattern waits for one part at a time, and
+//! its leftmost place leaves the most room for the parts behind it.
 
 use std::collections::VecDeque;
 
-use hashbrown::HashMap;
+use aho_corasick::automaton::Automaton;
+use aho_corasick::nfa::contiguous::NFA;
+use aho_corasick::Anchored;
 
+use super::patterns::backwards;
+use super::texts::Texts;
 use crate::collections::footprint::allocated;
-use crate::message::id::NameHasher;
 
 /// The parts of patterns.
 #[derive(Debug, Clone, Default)]
 pub struct Parts {
-    /// The node behind a node and a byte.
-    behind: HashMap<(u32, u8), u32, NameHasher>,
-    nodes: Vec<Node>,
-    /// How many different parts there are.
-    parts: u32,
-    /// The length of all that was added.
-    len: usize,
+    /// The parts, from their last byte to the first.
+    texts: Texts,
+    /// The search for them, each by its number. `None` without parts.
+    automaton: Option<NFA>,
     /// The numbers of the parts of each pattern, in their order.
     sequences: Vec<Box<[u32]>>,
-}
-
-/// A beginning of a part. The first node is that of no bytes.
-#[derive(Debug, Clone, Copy, Default)]
-struct Node {
-    len: u32,
-    /// The node before it.
-    before: u32,
-    /// Its last byte.
-    byte: u8,
-    /// The node of its longest end that begins a part.
-    fallback: u32,
-    /// The node of the longest shorter part that ends here too; 0 for none.
-    shorter: u32,
-    /// The number of the part that this is.
-    part: Option<u32>,
 }
 
 /// A pattern whose text before the first star and behind the last one a name has.
@@ -59,86 +41,42 @@ pub struct Candidate {
     pub until: usize,
 }
 
+/// The parts of the text between the first star of a pattern and its last.
+pub fn parts(between: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let parts = between.split(|byte| *byte == b'*');
+    parts.filter(|part| !part.is_empty())
+}
+
+/// The parts of many texts between stars, from their last byte to the first.
+pub fn texts<'a>(between: impl Iterator<Item = &'a [u8]>) -> Texts {
+    Texts::new(between.flat_map(parts).map(backwards))
+}
+
 impl Parts {
-    /// Adds the parts of a text between stars, and returns the number of their sequence. `None`
-    /// if there are none. [`Parts::link`] must follow. O(length of the text).
+    /// The parts of these texts between stars, without a sequence. O(n log n).
+    pub fn new<'a>(between: impl Iterator<Item = &'a [u8]>) -> Parts {
+        let texts = texts(between);
+        let forwards = (0..texts.len()).map(|number| backwards(texts.text(number)));
+        let mut builder = NFA::builder();
+        // The search is for all parts, so a search for where one may begin only takes time.
+        builder.prefilter(false);
+        let automaton = (texts.len() > 0).then(|| builder.build(forwards).ok());
+        Parts {
+            automaton: automaton.flatten(),
+            texts,
+            sequences: Vec::new(),
+        }
+    }
+
+    /// Adds the parts of one of these texts, and returns the number of their sequence. `None` if
+    /// there are none. O(length of the text, log n).
     pub fn add(&mut self, between: &[u8]) -> Option<usize> {
-        self.len += between.len();
-        let parts = between.split(|byte| *byte == b'*');
-        let parts = parts.filter(|part| !part.is_empty());
-        let sequence: Box<[u32]> = parts.map(|part| self.add_part(part)).collect();
-        (!sequence.is_empty()).then(|| {
+        let numbers = parts(between).map(|part| self.texts.number(&backwards(part)));
+        let sequence: Option<Box<[u32]>> = numbers.map(|number| Some(number? as u32)).collect();
+        sequence.filter(|parts| !parts.is_empty()).map(|sequence| {
             self.sequences.push(sequence);
             self.sequences.len() - 1
         })
-    }
-
-    /// The length of all that was added.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    fn add_part(&mut self, part: &[u8]) -> u32 {
-        if self.nodes.is_empty() {
-            self.nodes.push(Node::default());
-        }
-        let mut at = 0;
-        for byte in part {
-            let next = self.nodes.len() as u32;
-            let behind = *self.behind.entry((at, *byte)).or_insert(next);
-            if behind == next {
-                self.nodes.push(Node {
-                    len: self.node(at).len + 1,
-                    before: at,
-                    byte: *byte,
-                    ..Node::default()
-                });
-            }
-            at = behind;
-        }
-        let next = self.parts;
-        let node = self.nodes.get_mut(at as usize);
-        let part = node.map_or(next, |node| *node.part.get_or_insert(next));
-        self.parts = self.parts.max(part + 1);
-        part
-    }
-
-    /// Finds where each node falls back to. O(length of all parts).
-    pub fn link(&mut self) {
-        let mut numbers: Vec<u32> = (1..self.nodes.len() as u32).collect();
-        numbers.sort_by_key(|number| self.node(*number).len);
-        for number in numbers {
-            let node = self.node(number);
-            let fallback = match node.before {
-                0 => 0,
-                before => self.next(self.node(before).fallback, node.byte, &mut 0),
-            };
-            let back = self.node(fallback);
-            if let Some(node) = self.nodes.get_mut(number as usize) {
-                node.fallback = fallback;
-                node.shorter = if back.part.is_some() {
-                    fallback
-                } else {
-                    back.shorter
-                };
-            }
-        }
-    }
-
-    fn node(&self, number: u32) -> Node {
-        self.nodes.get(number as usize).copied().unwrap_or_default()
-    }
-
-    /// The node behind a node and a byte, fallen back as far as it takes.
-    fn next(&self, mut at: u32, byte: u8, steps: &mut usize) -> u32 {
-        loop {
-            *steps += 1;
-            match self.behind.get(&(at, byte)) {
-                Some(next) => return *next,
-                None if at == 0 => return 0,
-                None => at = self.node(at).fallback,
-            }
-        }
     }
 
     /// The first candidate in the order of patterns whose parts are in the name: the parts in
@@ -151,30 +89,34 @@ impl Parts {
         candidates: impl Iterator<Item = Candidate>,
         steps: &mut usize,
     ) -> Option<usize> {
+        let automaton = self.automaton.as_ref()?;
         let mut candidates = candidates.peekable();
         // Those that wait for each part, in the order of `from`.
-        let mut waiting = vec![VecDeque::new(); self.parts as usize];
+        let mut waiting = vec![VecDeque::new(); self.texts.len()];
         let mut best = None;
-        let mut at = 0;
+        let mut at = automaton.start_state(Anchored::No).ok()?;
         for (begin, byte) in name.iter().enumerate() {
             while let Some(candidate) = candidates.next_if(|next| next.from <= begin) {
                 *steps += 1;
                 self.wait(&mut waiting, candidate);
             }
-            at = self.next(at, *byte, steps);
-            let (end, mut ending) = (begin + 1, at);
-            while ending != 0 {
+            *steps += 1;
+            at = automaton.next_state(Anchored::No, at, *byte);
+            if !automaton.is_match(at) {
+                continue;
+            }
+            let end = begin + 1;
+            for ending in 0..automaton.match_len(at) {
                 *steps += 1;
-                let node = self.node(ending);
-                let begins = end - node.len as usize;
-                while let Some(mut one) = first_waiting(&mut waiting, node.part, begins) {
+                let part = automaton.match_pattern(at, ending);
+                let begins = end - automaton.pattern_len(part);
+                while let Some(mut one) = first_waiting(&mut waiting, part.as_usize(), begins) {
                     *steps += 1;
                     (one.from, one.found) = (end, one.found + 1);
                     if !self.wait(&mut waiting, one) && end <= one.until {
                         best = best.into_iter().chain([one.order]).min();
                     }
                 }
-                ending = node.shorter;
             }
         }
         best
@@ -191,8 +133,8 @@ impl Parts {
     /// Bytes allocated, an estimate. O(patterns).
     pub fn memory_bytes(&self) -> usize {
         let sequences = self.sequences.iter();
-        allocated(self.behind.allocation_size())
-            + allocated(self.nodes.capacity() * size_of::<Node>())
+        self.texts.memory_bytes()
+            + self.automaton.as_ref().map_or(0, Automaton::memory_usage)
             + allocated(self.sequences.capacity() * size_of::<Box<[u32]>>())
             + sequences
                 .map(|parts| allocated(size_of_val(&**parts)))
@@ -203,10 +145,10 @@ impl Parts {
 /// Takes the first candidate that waits for a part, if the part may begin here.
 fn first_waiting(
     waiting: &mut [VecDeque<Candidate>],
-    part: Option<u32>,
+    part: usize,
     begins: usize,
 ) -> Option<Candidate> {
-    let waits = waiting.get_mut(part? as usize)?;
+    let waits = waiting.get_mut(part)?;
     match waits.front()?.from <= begins {
         true => waits.pop_front(),
         false => None,

@@ -30,7 +30,7 @@ use smallvec::SmallVec;
 pub use limit::{Limit, Taken};
 use patterns::Patterns;
 pub use rule::{LimitRule, MAX_WINDOWS};
-pub use rules::{MAX_BETWEEN, MAX_PATTERNS};
+pub use rules::{MAX_BETWEEN, MAX_NESTED, MAX_PARTS, MAX_PATTERNS};
 
 /// Limits that share one allocation.
 const NEIGHBOURS: usize = 8;

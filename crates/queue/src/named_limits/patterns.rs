@@ -7,6 +7,9 @@
 //! nothing. Of those of one `*` that do, the longest of each head is found at once. What stands
 //! between the stars of the others is searched for in the name once, for all of them.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
 use super::between::{Candidate, Parts};
 use super::texts::{Forest, Texts};
 use crate::collections::footprint::allocated;
@@ -27,7 +30,16 @@ pub struct Patterns {
     with_several: Vec<Tailed>,
     /// The texts between the stars of those.
     parts: Parts,
+    /// The last names for which those were searched, and what was found: one SEND asks several
+    /// times for each of its names, and DQ.MSEND for each message.
+    last: RefCell<VecDeque<Found>>,
 }
+
+/// A name, and the place in the order of the pattern that was found for it.
+type Found = (Box<[u8]>, Option<usize>);
+
+/// The most names that are remembered: as many as a message has, and as many again.
+const REMEMBERED: usize = 16;
 
 /// The patterns with one head.
 #[derive(Debug, Clone, Default)]
@@ -97,6 +109,7 @@ impl Patterns {
         let split: Vec<_> = named.iter().map(|(name, _)| split(name)).collect();
         let mut patterns = Patterns {
             limits: named.iter().map(|(_, limit)| *limit).collect(),
+            parts: Parts::new(split.iter().filter_map(|(_, between, _)| *between)),
             heads: Texts::new(split.iter().map(|(head, ..)| (*head).into())),
             tails: Texts::new(split.iter().map(|(.., tail)| backwards(tail))),
             ..Patterns::default()
@@ -129,18 +142,12 @@ impl Patterns {
         for with_head in with_one.iter_mut().chain(with_several) {
             with_head.link(tails);
         }
-        parts.link();
         patterns
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
         self.limits.len()
-    }
-
-    /// The bytes between their first stars and their last, all together.
-    pub fn between(&self) -> usize {
-        self.parts.len()
     }
 
     /// All patterns, in their order.
@@ -156,7 +163,11 @@ impl Patterns {
 
     /// The same, and adds to `steps` what it has read of the name, of patterns and of parts.
     fn search(&self, name: &[u8], steps: &mut usize) -> Option<LimitIx> {
-        *steps += 2 * name.len();
+        *steps += name.len();
+        if let Some(found) = self.remembered(name) {
+            return found.and_then(|order| self.limits.get(order).copied());
+        }
+        *steps += name.len();
         let tail = self.tails.longest_in(&backwards(name))?;
         let mut best: Option<usize> = None;
         let mut candidates = Vec::new();
@@ -184,20 +195,32 @@ impl Patterns {
                 });
             }
         }
-        // The shortest heads come last.
-        let before = best.unwrap_or(usize::MAX);
-        let candidates = candidates.into_iter().rev();
-        let mut candidates = candidates.filter(|one| one.order < before).peekable();
-        if candidates.peek().is_some() {
+        candidates.retain(|one| best.is_none_or(|best| one.order < best));
+        if !candidates.is_empty() {
+            // The shortest heads come last.
+            let candidates = candidates.into_iter().rev();
             best = self.parts.first(name, candidates, steps).or(best);
+            let mut last = self.last.borrow_mut();
+            last.truncate(REMEMBERED - 1);
+            last.push_front((name.into(), best));
         }
         best.and_then(|order| self.limits.get(order).copied())
+    }
+
+    /// What was found for a name, if it is one of the last ones.
+    fn remembered(&self, name: &[u8]) -> Option<Option<usize>> {
+        let last = self.last.borrow();
+        let mut last = last.iter().filter(|(other, _)| **other == *name);
+        last.next().map(|(_, found)| *found)
     }
 
     /// Bytes allocated, an estimate. O(n).
     pub fn memory_bytes(&self) -> usize {
         let with_head = self.with_one.iter().chain(&self.with_several);
-        self.heads.memory_bytes()
+        let last = self.last.borrow();
+        let last = last.iter().map(|(name, _)| allocated(name.len()));
+        last.sum::<usize>()
+            + self.heads.memory_bytes()
             + self.tails.memory_bytes()
             + allocated(self.with_one.capacity() * size_of::<Tailed>())
             + allocated(self.with_several.capacity() * size_of::<Tailed>())
@@ -221,12 +244,13 @@ fn split(pattern: &[u8]) -> (&[u8], Option<&[u8]>, &[u8]) {
     )
 }
 
-/// The bytes of a pattern between its first star and its last.
-pub fn between(pattern: &[u8]) -> usize {
-    split(pattern).1.map_or(0, <[u8]>::len)
+/// What stands between the first star of a pattern and its last.
+pub fn between(pattern: &[u8]) -> &[u8] {
+    split(pattern).1.unwrap_or_default()
 }
 
-fn backwards(text: &[u8]) -> Box<[u8]> {
+/// A text from its last byte to the first.
+pub fn backwards(text: &[u8]) -> Box<[u8]> {
     text.iter().rev().copied().collect()
 }
 
@@ -316,6 +340,20 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn the_last_names_are_not_searched_again() {
+        let index = of(&[b"*a*b*c*"]);
+        let names: Vec<String> = (0..8).map(|i| format!("{}{i}", "a".repeat(900))).collect();
+        let steps = |name: &String| {
+            let mut steps = 0;
+            index.search(name.as_bytes(), &mut steps);
+            steps
+        };
+        let first: usize = names.iter().map(steps).sum();
+        let again: usize = names.iter().map(steps).sum();
+        assert!(again < first - 8 * 900, "{again} of {first}");
     }
 
     proptest! {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::between::{parts, texts};
 use super::patterns::{self, Patterns};
 use super::{Limit, LimitRule, NamedLimits};
 use crate::error::Error;
@@ -11,9 +12,26 @@ use crate::LimitIx;
 /// The most patterns of a queue.
 pub const MAX_PATTERNS: usize = 1000;
 /// The most bytes that all patterns of a queue together have between their first stars and their
-/// last. It bounds the memory of the search for them, and how many of their parts end in each
-/// other.
+/// last. It bounds the memory of the search for them.
 pub const MAX_BETWEEN: usize = 64 * 1024;
+/// The most parts between stars that all patterns of a queue have together, since a name may have
+/// all of them.
+pub const MAX_PARTS: usize = 4096;
+/// The most parts that end in each other, since all of them may end at each byte of a name.
+pub const MAX_NESTED: usize = 16;
+
+/// What these patterns have too much of between their stars, and how much they may have.
+fn excess(names: &[&[u8]]) -> Option<(&'static str, usize)> {
+    let between = || names.iter().map(|name| patterns::between(name));
+    if between().map(<[u8]>::len).sum::<usize>() > MAX_BETWEEN {
+        return Some(("bytes", MAX_BETWEEN));
+    }
+    if between().flat_map(parts).count() > MAX_PARTS {
+        return Some(("parts", MAX_PARTS));
+    }
+    (texts(between()).deepest() > MAX_NESTED)
+        .then_some(("parts that end in each other", MAX_NESTED))
+}
 
 impl NamedLimits {
     /// Checks that another pattern would not be too much, unless the name has one already.
@@ -29,9 +47,11 @@ impl NamedLimits {
                 limit: MAX_PATTERNS,
             });
         }
-        match self.patterns.between() + patterns::between(name) <= MAX_BETWEEN {
-            true => Ok(()),
-            false => Err(Error::PatternsTooLong { limit: MAX_BETWEEN }),
+        let others = self.patterns.limits().filter_map(|ix| self.get(ix));
+        let names: Vec<&[u8]> = others.map(|limit| &*limit.name).chain([name]).collect();
+        match excess(&names) {
+            Some((what, limit)) => Err(Error::PatternsTooLong { what, limit }),
+            None => Ok(()),
         }
     }
 
@@ -131,11 +151,11 @@ impl NamedLimits {
             patterns.len() <= MAX_PATTERNS,
             "a queue has too many patterns",
         )?;
-        let names = patterns.iter().filter_map(|ix| self.get(*ix));
-        let between = names.map(|limit| patterns::between(&limit.name));
+        let limits = patterns.iter().filter_map(|ix| self.get(*ix));
+        let names: Vec<&[u8]> = limits.map(|limit| &*limit.name).collect();
         ensure(
-            between.sum::<usize>() <= MAX_BETWEEN,
-            "the patterns of a queue are too long between their stars",
+            excess(&names).is_none(),
+            "the patterns of a queue have too much between their stars",
         )?;
         self.arrange(patterns);
         self.govern_all();

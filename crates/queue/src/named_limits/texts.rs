@@ -54,6 +54,15 @@ impl Forest {
         Some(at)
     }
 
+    /// How many nodes the longest way to a root has. O(n).
+    pub fn deepest(&self) -> usize {
+        self.nodes
+            .iter()
+            .map(|node| node.depth + 1)
+            .max()
+            .unwrap_or(0)
+    }
+
     /// Bytes allocated.
     pub fn memory_bytes(&self) -> usize {
         allocated(self.nodes.capacity() * size_of::<Node>())
@@ -105,6 +114,16 @@ impl Texts {
     /// The length of a text.
     pub fn len_of(&self, number: usize) -> usize {
         self.texts.get(number).map_or(0, |text| text.len())
+    }
+
+    /// A text.
+    pub fn text(&self, number: usize) -> &[u8] {
+        self.texts.get(number).map_or(&[], |text| text)
+    }
+
+    /// The most texts of which each begins the next one.
+    pub fn deepest(&self) -> usize {
+        self.forest.deepest()
     }
 
     /// The number of a text. O(log n).

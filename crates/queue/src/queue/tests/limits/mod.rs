@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::message::limited::Limited;
 use crate::message::state::State;
 use crate::message::{Choices, RareChoices};
-use crate::named_limits::{LimitRule, MAX_BETWEEN};
+use crate::named_limits::{LimitRule, MAX_BETWEEN, MAX_NESTED, MAX_PARTS};
 use crate::op::{Done, DueTime, Fetch, NackKind, Op, Send};
 use crate::queue::rebuild::validate;
 use crate::settings::{Changes, OnDead, OnRetry, Rate, Settings};
@@ -243,18 +243,38 @@ fn one_fetch_looks_at_some_of_very_many_groups_that_fall_due_behind_a_full_limit
 
 #[test]
 fn patterns_of_several_stars_are_refused_where_too_much_stands_between_them() {
+    let set_rule = set;
+    let set = |name: String| set_rule(&name, rule(1, &[]));
+    let refused = |f: &mut Fixture, op: &Op| f.queue.apply(op, Moment::at_ms(f.now)).err();
+    let error = |what, limit| Some(Error::PatternsTooLong { what, limit });
+    let mut f = fixture(&[]);
+    let parts = |n: usize| set(format!("{n}*{}", "a*".repeat(MAX_PARTS / 16)));
+    for n in 0..16 {
+        f.apply(&parts(n));
+    }
+    assert_eq!(refused(&mut f, &parts(16)), error("parts", MAX_PARTS));
+    let mut f = fixture(&[]);
+    let nested = |n: usize| set(format!("*{}*", "a".repeat(n)));
+    for n in 1..=MAX_NESTED {
+        f.apply(&nested(n));
+        f.apply(&set(format!("*{n}b*")));
+    }
+    let what = "parts that end in each other";
+    assert_eq!(
+        refused(&mut f, &nested(MAX_NESTED + 1)),
+        error(what, MAX_NESTED)
+    );
     let mut f = fixture(&[]);
     let pattern = |n: usize| format!("*{n:0>1000}*");
     for n in 0..MAX_BETWEEN / 1000 {
-        f.apply(&set(&pattern(n), rule(1, &[])));
+        f.apply(&set(pattern(n)));
     }
-    let one_more = set(&pattern(MAX_BETWEEN), rule(1, &[]));
-    let limit = MAX_BETWEEN;
-    let refused = f.queue.apply(&one_more, Moment::at_ms(f.now));
-    assert_eq!(refused.err(), Some(Error::PatternsTooLong { limit }));
+    let one_more = set(pattern(MAX_BETWEEN));
+    assert_eq!(refused(&mut f, &one_more), error("bytes", MAX_BETWEEN));
     // Those that are there may change, and others come in their place.
-    f.apply(&set(&pattern(7), rule(2, &[])));
-    f.apply(&set(&pattern(7), rule(0, &[])));
+    let changed = |rule| set_rule(&pattern(7), rule);
+    f.apply(&changed(rule(2, &[])));
+    f.apply(&changed(rule(0, &[])));
     f.apply(&one_more);
-    f.apply(&set("user-*", rule(1, &[])));
+    f.apply(&set("user-*".into()));
 }
