@@ -259,6 +259,7 @@ fn command<'a>(args: &'a [&'a [u8]], now: Millis) -> Parsed<Command<'a>> {
         b"PAUSE" => args::pause::pause(words())?,
         b"RESUME" => args::resume::resume(words())?,
         b"GROUPSET" => args::groupset::group_set(words())?,
+        b"LIMIT" => args::limit::limit(words())?,
         b"SCHEDULES" => match args::schedule::schedules(words())? {
             Some(op) => op,
             None => return Ok(Command::Read),
@@ -288,7 +289,8 @@ fn read(verb: &[u8], words: Words<'_>, from_keys: Words<'_>) -> Parsed<()> {
         b"PEEK" => args::peek::peek(words).map(drop),
         b"LIST" => args::list::list(words).map(drop),
         b"GROUPS" => args::groups::groups(words).map(drop),
-        b"BATCHES" => args::batches::batches(words).map(drop),
+        b"BATCHES" | b"LIMITS" => args::batches::batches(words).map(drop),
+        b"CHILDREN" => args::children::children(words).map(drop),
         b"WAIT" => args::wait::wait(words).map(drop),
         b"ROUTE" => args::family::route(from_keys).map(drop),
         b"PARTITIONS" => args::family::partitions(from_keys).map(drop),

@@ -33,7 +33,10 @@ KEYS = [
     (("MFETCH", 1, "k"), ["k"]),
     (("MFETCH", 3, "a", "COUNT", "c", "COUNT", 5, "BLOCK", 0), ["a", "COUNT", "c"]),
     (("ACK", "k", 1, 2, "RESULT", "r"), ["k"]),
+    (("ACK", "k", 1, "RESULT", "APPLY", "APPLY", 2, "SET", "APPLY", "RESULT", "HSET", "k2", "f", "v"), ["k", "APPLY", "k2"]),
+    (("FETCH", "k", "ACK", 1, 1, "APPLY", 1, "INCRBY", "k2", 1, "COUNT", 2), ["k", "k2"]),
     (("ACKSEND", "k", 1, "NEXT", "k", "p"), ["k", "k"]),
+    (("ACKSEND", "k", 1, "APPLY", 1, "DEL", "k2", "NEXT", "k3", "p"), ["k", "k2", "k3"]),
     (
         ("ACKSEND", "k", 1, "RESULT", "NEXT", "next", "NEXT", "NEXT", "TYPE", "NEXT", "DELAY", 5, "NEXT", "b", "p"),
         ["k", "NEXT", "b"],

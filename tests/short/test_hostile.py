@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from tests.harness.server import ROOT
+from tests.harness.verbs import WRITES
 from tests.hostile import long
 
 
@@ -28,3 +30,8 @@ def test_a_command_that_holds_the_server_is_told(capsys):
         assert "1 held the server" in capsys.readouterr().out
     finally:
         tried.server.close()
+
+
+def test_the_fuzzer_of_the_arguments_runs_every_verb_that_writes():
+    runs = (ROOT / "fuzz/src/twin.rs").read_text()
+    assert [verb for verb in WRITES if f'b"{verb}"' not in runs] == []
