@@ -59,6 +59,28 @@ def test_with_keys_the_clear_text_is_shown(dq, mails, keys):
     assert "hello" not in dq("--secrets", keys, "--json", "show", "mails", "m1").stdout
 
 
+def test_jobs_of_bullmq_are_shown_the_same_way(dq, start, r3, keys):
+    """Its driver puts what is encrypted into the JSON of a job: its data, its changed data, and what it returns."""
+    case = next(case for case in CASES if case["fields"]["dq-key"] == "2026" and set(case["fields"]) == {"dq-key"})
+    text = base64.b64decode(case["payload"]).decode()
+    envelope = {"dq-key": "2026", "dq-sealed": case["sealed"]}
+    job = json.dumps({"name": "welcome", "data": envelope})
+    queue, id = case["queue"], case["id"]
+    r3.execute_command("DQ.CREATE", queue, "RETAIN", 60_000)
+    r3.execute_command("DQ.SEND", queue, job, "ID", id)
+    locked, unlocked = start().visitor(), start("--secrets", str(keys)).visitor()
+    for page in (locked.sees("messages", "(encrypted, key 2026)", queue=queue, state="ready"), locked.sees("message", queue=queue, id=id)):
+        assert case["sealed"] not in page.text and "welcome" in page.text
+    page = unlocked.sees("message", text, "welcome", queue=queue, id=id)
+    assert "Edit payload" not in page.words() and "Duplicate" not in page.words()
+    [[_, receipt, *_]] = r3.execute_command("DQ.FETCH", queue)
+    r3.execute_command("DQ.ACK", queue, receipt, "RESULT", json.dumps(envelope))
+    shown = dq("show", queue, id).stdout
+    assert shown.count("(encrypted, key 2026)") == 2 and case["sealed"] not in shown and text not in shown
+    shown = dq("--secrets", keys, "show", queue, id).stdout
+    assert shown.count(text) == 2 and "encrypted" not in shown
+
+
 def test_a_file_that_has_no_keys_is_refused(dq, mails, tmp_path):
     bad = tmp_path / "bad"
     bad.write_text("2026 c2hvcnQ=\n")

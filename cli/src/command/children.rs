@@ -7,6 +7,7 @@ use crate::bounds;
 use crate::failure::Failure;
 use crate::json::name;
 use crate::model::children::{self, part, Node};
+use crate::model::coded;
 use crate::output::Output;
 use crate::server::Server;
 use crate::table::Table;
@@ -44,6 +45,7 @@ pub fn run(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
     let mut table = Table::new(&["QUEUE", "ID", "STATE", "RESULT", "ERROR"]);
     for one in &children {
         let fields = ["key", "id", "state", "result", "error"];
+        let one = coded::texts(one.bytes("key").unwrap_or_default(), one);
         table.row(fields.map(|field| one.text(field)).into());
     }
     out.table(&table, "it has no children, or they have left no record")?;

@@ -75,7 +75,7 @@ fn readable(queue: &[u8], message: Record) -> Record {
     let headers = headers
         .into_iter()
         .map(|(name, value)| (text(name), text(value)));
-    message
+    coded::texts(queue, &message)
         .with("payload", payload)
         .with("headers", Value::Map(headers.collect()))
 }

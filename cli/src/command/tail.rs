@@ -10,6 +10,7 @@ use serde_json::json;
 use super::about;
 use crate::bounds;
 use crate::failure::Failure;
+use crate::model::coded;
 use crate::model::message::remarks;
 use crate::model::record::Record;
 use crate::output::Output;
@@ -132,7 +133,7 @@ fn records(server: &mut Server, args: &Args, out: &mut Output) -> Result<(), Fai
             for record in fresh {
                 match out.json {
                     true => out.json(&crate::json::map(record.fields()))?,
-                    false => out.line(&line(&record))?,
+                    false => out.line(&line(&coded::texts(queue, &record)))?,
                 }
                 left -= 1;
                 if left == 0 {

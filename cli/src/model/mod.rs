@@ -7,6 +7,7 @@ pub mod change;
 pub mod children;
 pub mod coded;
 pub mod count;
+pub mod envelope;
 pub mod error_text;
 pub mod errors;
 pub mod family;

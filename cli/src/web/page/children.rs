@@ -8,6 +8,7 @@ use super::parts::{badge, direct, name, time};
 use crate::failure::Failure;
 use crate::model::change::Target;
 use crate::model::children::{self as model, Name, Node, LEVELS};
+use crate::model::coded;
 use crate::model::error_text::summary;
 use crate::model::record::Record;
 use crate::server::Server;
@@ -147,9 +148,10 @@ fn since(message: &Record, state: &str) -> Option<u64> {
 
 /// Returns what has come of a child: its error if it failed, or its result.
 fn outcome(child: &Record) -> String {
+    let clear = coded::texts(child.bytes("key").unwrap_or_default(), child);
     let text = match child.bytes("error") {
         Some(error) if !error.is_empty() => summary(error),
-        _ => child.bytes("result").unwrap_or_default(),
+        _ => clear.bytes("result").unwrap_or_default(),
     };
     cut(&printable(text), WIDTH)
 }

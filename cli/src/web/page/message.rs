@@ -83,6 +83,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
         Ok((message, why, now, kept, of_it))
     })?;
     let message = message.ok_or_else(gone)?;
+    let clear = coded::texts(&queue, &message);
     let state = message.text("state");
     let target = of_target(&Target::Queue(queue.clone()));
     let here = target.clone().with("id", &id);
@@ -114,7 +115,7 @@ pub fn show(ask: &Ask) -> Result<Answer, HttpError> {
             @for (field, kind) in [("error", "bad"), ("note", ""), ("signal", ""), ("result", "")] {
                 @if !text(field).is_empty() {
                     h2 { (field) @if field == "note" { " " (bar(&message)) } }
-                    pre class={ "text " (kind) } { (lines(message.bytes(field).unwrap_or_default())) }
+                    pre class={ "text " (kind) } { (lines(clear.bytes(field).unwrap_or_default())) }
                 }
             }
             (children::parent(&message, &queue))

@@ -306,7 +306,7 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
                                     @let reason = message.text("reason");
                                     @if !reason.is_empty() { (badge(&reason, "")) " " }
                                     @if runs { (bar(message)) " " }
-                                    (remark(message))
+                                    (remark(&coded::texts(queue, message)))
                                 }
                             }
                             td.grow data-label="payload" { code { (cut(&coded::line(queue, message), 60)) } }
