@@ -73,8 +73,8 @@ mod tests {
     use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey, AES_256_GCM};
     use serde_json::json;
 
-    use crate::model::coded::associated;
     use super::*;
+    use crate::model::coded::associated;
     use crate::model::record::record;
 
     fn key() -> LessSafeKey {

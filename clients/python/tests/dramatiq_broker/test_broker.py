@@ -1,5 +1,6 @@
 """The broker for Dramatiq against a real server."""
 
+import json
 import os
 import subprocess
 import sys
@@ -161,6 +162,36 @@ def test_a_message_without_an_actor_is_dead(broker, q, worker):
     broker.join("default", timeout=10_000)
     [record] = q.list("dead")
     assert (record.id, record.reason) == (message.options["redis_message_id"], "rejected")
+
+
+NO_TASKS = {
+    "bytes": b"hello \xff",
+    "no map": b"[1]",
+    "a function": {"actor_name": "os.system", "args": ["exit 1"]},
+    "no name": {"actor_name": []},
+    "no options": {"options": 5},
+    "no arguments": {"args": 5},
+    "no keywords": {"kwargs": [1]},
+    "another queue": {"queue_name": "other"},
+    "more": {"more": 1},
+}
+
+
+def test_what_is_no_task_of_the_queue_is_dead_and_ends_no_thread(broker, q, worker):
+    ran = []
+
+    @dramatiq.actor(max_retries=0)
+    def act(*args):
+        ran.append(args)
+
+    whole = act.message(1).asdict()
+    for id, bad in NO_TASKS.items():
+        q.send(bad if isinstance(bad, bytes) else json.dumps(whole | bad), id=id)
+        act.send(id)
+    broker.join("default", timeout=10_000)
+    worker.join()
+    assert {record.id: bool(record.error) for record in q.list("dead")} == dict.fromkeys(NO_TASKS, True)
+    assert sorted(ran) == sorted((id,) for id in NO_TASKS)
 
 
 def test_dead_messages_are_kept_for_their_time(dq_url):

@@ -47,6 +47,7 @@ class DqConsumer(Consumer):
     def __init__(self, broker: Any, queue_name: str, prefetch: int, timeout: int) -> None:
         self.logger = get_logger("dqueue.dramatiq", type(self))
         self.broker = broker
+        self.queue_name = queue_name
         self.queue = broker.queue(queue_name)
         self.held = broker.held(queue_name)
         self.prefetch = prefetch
@@ -174,11 +175,20 @@ class DqConsumer(Consumer):
             try:
                 if secrets := self.broker.secrets:
                     message.payload, _ = secrets.open(self.queue.key, message.id, message.payload, message.headers)
-                return DqMessage(Message.decode(message.payload), message.receipt, self)
+                return DqMessage(self._task(message.payload), message.receipt, self)
             except (DecodeError, Reject, LookupError) as error:
                 self.logger.error("Message %r is none of Dramatiq, or cannot be read.", message.id, exc_info=True)
                 self._calling(self.queue.nack, message.receipt, fatal=bool(fatal(error)), error=str(error))
                 self.held.drop(message.receipt)
+
+    def _task(self, payload: bytes) -> Any:
+        """Reads a message of this queue. Dramatiq takes these parts for granted: its worker would lose a thread for good."""
+        task = Message.decode(payload)
+        if not (isinstance(task.actor_name, str) and isinstance(task.kwargs, dict) and isinstance(task.options, dict)):
+            raise DecodeError("The message has parts of other types.", payload, None)
+        if task.queue_name != self.queue_name:
+            raise DecodeError(f"The message is one of the queue {task.queue_name!r:.100}.", payload, None)
+        return task
 
     def _fetch(self) -> bool:
         """Waits for room, and then for messages. Returns whether there are any."""

@@ -19,7 +19,7 @@ from dqueue.drivers.kombu.connection import (
 )
 from dqueue.drivers.kombu.fetching import FetchingChannel
 from dqueue.drivers.kombu.keeper import keeper
-from dqueue.drivers.kombu.messages import Tag, by_queue, redelivered, sending
+from dqueue.drivers.kombu.messages import Message, Tag, by_queue, redelivered, sending
 from dqueue.drivers.kombu.qos import QoS
 from dqueue.protocol.options import LOST_WORKERS, Word
 from dqueue.protocol.options import words as option_words
@@ -37,6 +37,7 @@ class Channel(FetchingChannel):
     """A channel with the queues of the server."""
 
     QoS = QoS
+    Message = Message
 
     connection_class = FollowingConnection
     connection_class_ssl = FollowingSSLConnection

@@ -10,12 +10,13 @@ from typing import Any
 from uuid import uuid4
 
 from kombu.log import get_logger
+from kombu.transport import virtual
 from kombu.utils.encoding import bytes_to_str
 from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from dqueue.consumer import consumer_name
 from dqueue.drivers.kombu.keeper import leave_unread, take_unread
-from dqueue.drivers.kombu.messages import Tag, by_queue, delivered
+from dqueue.drivers.kombu.messages import Tag, by_queue, delivered, is_misread
 from dqueue.drivers.kombu.older import Older
 from dqueue.protocol.options import Word, encode
 from dqueue.protocol.retrying import is_transient
@@ -287,7 +288,15 @@ class FetchingChannel(Older):
                     continue
                 if queue in self._no_ack.values():
                     self.ack(payload["properties"]["delivery_tag"])
-                self.connection._deliver(payload, queue)
+                try:
+                    self.connection._deliver(payload, queue)
+                except Exception as error:
+                    if not is_misread(payload, error):
+                        raise
+                    # The worker would end, and so would the next one that gets the message.
+                    tag = payload["properties"]["delivery_tag"]
+                    self._refuse(tag, f"no task of Celery: {error!r}", error)
+                    virtual.QoS.ack(self.qos, tag)
         finally:
             self._is_delivering = False
             # Only where a callback has failed.
@@ -308,7 +317,10 @@ class FetchingChannel(Older):
             raise
         # Deep JSON has its own error, and so has each type that kombu's JSON knows.
         except Exception as error:
-            logger.error("%s of queue %s is no message of kombu: %r", tag.id, queue, error)
-            if tag.receipt:
-                self.call("DQ.NACK", self.key(queue), tag.receipt, *fatal(error), "ERROR", f"no message of kombu: {error!r}")
+            self._refuse(tag, f"no message of kombu: {error!r}", error)
             return None
+
+    def _refuse(self, tag: Tag, why: str, error: Exception) -> None:
+        logger.error("%s of queue %s is %s", tag.id, tag.queue, why)
+        if tag.receipt:
+            self.call("DQ.NACK", self.key(tag.queue), tag.receipt, *fatal(error), "ERROR", why)

@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from math import ceil
 from time import time
+from traceback import walk_tb
 from typing import Any
 
 from kombu.log import get_logger
+from kombu.transport import virtual
 from kombu.utils.json import dumps, loads
 
 from dqueue.protocol.options import Word
@@ -15,6 +17,10 @@ logger = get_logger("dqueue.kombu")
 
 MAX_TYPE = 1024
 """The most bytes of a message's type. A longer name of a task is left out."""
+
+
+MISREAD = (TypeError, ValueError, LookupError, AttributeError)
+POOLS = ("celery.concurrency", "billiard", "concurrent", "gevent", "eventlet")
 
 
 class Tag(str):
@@ -92,11 +98,56 @@ def delivered(body: bytes | str, tag: Tag, attempt: int) -> dict[str, Any]:
     for name in ("body", "content-type", "content-encoding"):
         if not isinstance(payload.get(name), str | None):
             raise TypeError(f"{name} is no text")
+    # Celery reads these when a process is free, where nothing knows any more that the message is the cause.
+    match payload.get("headers") or {}:
+        case {"timelimit": limits} if not is_pair_of_times(limits):
+            raise TypeError(f"{limits!r:.100} are no time limits")
+        case {"stamped_headers": names} if not isinstance(names, list | None):
+            raise TypeError(f"{names!r:.100} are no names of headers")
+        case {"stamps": stamps} if not isinstance(stamps, dict | None):
+            raise TypeError(f"{stamps!r:.100} are no stamps")
     if attempt > 1:
         _mark_redelivered(payload)
     if _eta(payload.get("headers") or {}) is not None:
         payload["headers"] = DueHeaders(payload["headers"])
     return payload
+
+
+def is_pair_of_times(limits: Any) -> bool:
+    match limits:
+        case None | [int() | float() | None, int() | float() | None]:
+            return True
+    return False
+
+
+def is_misread(payload: dict[str, Any], error: Exception) -> bool:
+    """Returns whether Celery has failed to read a task: it takes the types of its parts for granted.
+
+    An error of the pool, such as one that closes, says nothing about the message.
+    """
+    if "task" not in (payload.get("headers") or {}) or not isinstance(error, MISREAD):
+        return False
+    *_, (raised, _) = walk_tb(error.__traceback__)
+    return not raised.f_globals.get("__name__", "").startswith(POOLS)
+
+
+class Message(virtual.Message):
+    """A message of kombu. One whose body cannot be read is rejected where Celery acks it: it would be gone."""
+
+    is_read = True
+
+    def _decode(self) -> Any:
+        try:
+            return super()._decode()
+        except Exception:
+            self.is_read = False
+            raise
+
+    def ack(self, multiple: bool = False) -> None:
+        if self.is_read and not self.errors:
+            super().ack(multiple=multiple)
+        else:
+            self.reject()
 
 
 def _eta(headers: dict[str, Any]) -> int | None:
