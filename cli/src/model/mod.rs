@@ -30,6 +30,7 @@ pub mod schedule;
 pub mod search;
 pub mod series;
 pub mod settings;
+pub mod step;
 pub mod trouble;
 pub mod watch;
 pub mod workers;

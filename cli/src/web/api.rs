@@ -16,12 +16,12 @@ use crate::model::find::{self, Step};
 use crate::model::group::{self, Group, Wanted};
 use crate::model::instance::{self, Instance};
 use crate::model::overview::Sort;
-use crate::model::past;
 use crate::model::queue::{Queue, STATES};
 use crate::model::record::Record;
 use crate::model::run_times::{self, RunTimes};
 use crate::model::search::{self, Place};
 use crate::model::series::Span;
+use crate::model::step;
 use crate::model::trouble::Trouble;
 use crate::model::watch::Entry;
 use crate::model::workers::Worker;
@@ -270,7 +270,7 @@ fn history(ask: &Ask) -> Result<Json, HttpError> {
         _ => return Err(HttpError::mistake("span is 15m, 1h, 24h or 7d")),
     };
     let (view, source) = ask.site.history(key.as_deref(), span);
-    let step = |(at, step): (Millis, &past::Step)| {
+    let step = |(at, step): (Millis, &step::Step)| {
         json!({
             "at": at,
             "sent": step.sent,

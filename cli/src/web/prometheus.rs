@@ -12,8 +12,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 
 use super::query::Query;
-use crate::model::past::Step;
 use crate::model::series::{Span, View};
+use crate::model::step::Step;
 use crate::time_text::{here, Millis};
 
 /// Maximum time for an answer.
