@@ -90,7 +90,10 @@ def test_every_page_fits_its_screen_and_is_accessible(program, server, r3, clean
     with Web(cli, tmp_path / "web.log", "--history", tmp_path / "history") as web, emulated(clean, scheme, width, height):
         clean.open(web.url)
         clean.sees("3 queues and 1 family")
-        for page in PAGES:
+        visitor = web.visitor()
+        asked = visitor.get("confirm", act="pause", queue=LONG)
+        job = visitor.ask(asked.form(), {"csrf": asked.csrf()}).address.removeprefix(web.url)
+        for page in [*PAGES, job]:
             clean.open(web.url + page)
             clean.sees("dq")
             wide = clean.run("return document.documentElement.scrollWidth")
