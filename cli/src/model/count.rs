@@ -13,7 +13,7 @@ use crate::text::plural;
 const STEP: usize = 200;
 
 /// Maximum time for which messages are counted.
-const COUNTING: Duration = Duration::from_millis(1500);
+const COUNTING: Duration = Duration::from_millis(700);
 
 /// How many messages a change is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
