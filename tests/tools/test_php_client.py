@@ -54,7 +54,7 @@ def phpunit(server, *words, **env) -> int:
     return int(found[1] or found[2])
 
 
-@pytest.mark.parametrize("part, tests", [("Client", 242), ("Laravel", 99), ("Symfony", 38)])
+@pytest.mark.parametrize("part, tests", [("Client", 242), ("Laravel", 104), ("Symfony", 39)])
 def test_the_package(server, replica_pair, part, tests):
     need_php(part)
     replicated = f"redis://127.0.0.1:{replica_pair.primary.port}"

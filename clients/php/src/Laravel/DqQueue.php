@@ -15,6 +15,7 @@ use Dq\Reject;
 use Dq\Reply;
 use Dq\Retrying;
 use Dq\Words;
+use Illuminate\Contracts\Debug\ExceptionHandler;
 use Illuminate\Contracts\Queue\ClearableQueue;
 use Illuminate\Contracts\Queue\Queue as QueueContract;
 use Illuminate\Contracts\Redis\Factory as Redis;
@@ -145,8 +146,45 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         return $this->fetch($keys);
     }
 
-    /** @param list<string> $keys */
+    /**
+     * Fetches a job. What is none, or what nobody with a key has sent to this queue, stays there as a dead message.
+     *
+     * @param list<string> $keys
+     */
     private function fetch(array $keys, array $options = []): ?Message
+    {
+        while (($message = $this->delivered($keys, $options)) !== null) {
+            try {
+                $message = $this->secrets?->opened($message) ?? $message;
+                self::mustBeJob($message->payload);
+                return $message;
+            } catch (Reject $refused) {
+                $words = ['DQ.NACK', $message->queue, $message->receipt, 'FATAL', 'ERROR', $refused->getMessage()];
+                $this->repeat($message->queue, $words);
+                if ($this->container->bound(ExceptionHandler::class)) {
+                    $this->container->make(ExceptionHandler::class)->report($refused);
+                }
+                unset($options['ack']);
+            }
+        }
+        return null;
+    }
+
+    /** Laravel takes these parts for granted: its worker would end, or never settle the message. */
+    private static function mustBeJob(string $payload): void
+    {
+        $job = json_decode($payload, true);
+        $isJob = is_array($job) && is_string($job['job'] ?? '') && is_scalar($job['id'] ?? '') && is_scalar($job['backoff'] ?? '');
+        foreach (['maxTries', 'maxExceptions', 'timeout', 'retryUntil'] as $number) {
+            $isJob = $isJob && is_numeric($job[$number] ?? 0);
+        }
+        if (!$isJob) {
+            throw new Reject('no job of Laravel: ' . substr(mb_scrub($payload), 0, 100));
+        }
+    }
+
+    /** @param list<string> $keys */
+    private function delivered(array $keys, array $options): ?Message
     {
         $isOnly = count($keys) === 1;
         $options += [
@@ -169,19 +207,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
             $touch = fn (): mixed => $this->client()->call($message->queue, ['DQ.TOUCH', $message->queue, $this->lease(), $message->receipt]);
             Retrying::renewLate($asked, $this->lease(), $touch, $this->patience(...));
         }
-        return $message === null || $this->secrets === null ? $message : $this->opened($message);
-    }
-
-    /** Decrypts a job. What nobody with a key has sent to this queue stays there as a dead message. */
-    private function opened(Message $message): ?Message
-    {
-        try {
-            return $this->secrets->opened($message);
-        } catch (Reject $refused) {
-            $words = ['DQ.NACK', $message->queue, $message->receipt, 'FATAL', 'ERROR', $refused->getMessage()];
-            $this->repeat($message->queue, $words);
-            return null;
-        }
+        return $message;
     }
 
     /**

@@ -337,7 +337,14 @@ final class DqTransport implements
                 throw new MessageDecodingFailedException($refused->getMessage(), 0, $refused);
             }
         }
-        return $this->serializer->decode(['body' => $body, 'headers' => $headers]);
+        try {
+            $envelope = $this->serializer->decode(['body' => $body, 'headers' => $headers]);
+            // An envelope of PHP's serialization may have any parts.
+            $envelope->withoutAll(TransportMessageIdStamp::class)->getMessage();
+            return $envelope;
+        } catch (\Error $error) {
+            throw new MessageDecodingFailedException($error->getMessage(), 0, $error);
+        }
     }
 
     private static function stamped(Envelope $envelope, object ...$stamps): Envelope
