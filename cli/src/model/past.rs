@@ -216,8 +216,8 @@ impl Pasts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::series::GRAINS;
     use super::*;
+    use crate::model::series::GRAINS;
 
     const STEP: Millis = GRAINS[1].step;
 
