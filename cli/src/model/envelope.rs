@@ -11,6 +11,10 @@ use super::record::Record;
 
 /// The field of an envelope that has what was sealed, in base64.
 const SEALED: &str = "dq-sealed";
+/// The most envelopes that are opened in one text, which may be a stranger's: a job has two, and each may be unpacked
+/// to a megabyte.
+const MOST: usize = 4;
+
 /// Returns whether there may be an envelope in a JSON text.
 pub fn is_in(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| text.contains(SEALED))
@@ -22,7 +26,7 @@ pub fn opened<'a>(keys: &Keys, queue: &[u8], message: &Record, text: &'a [u8]) -
     let Some(mut json) = json.flatten() else {
         return Cow::Borrowed(text);
     };
-    open(keys, &places(queue, message), &mut json);
+    open(keys, &places(queue, message), &mut json, &mut { MOST });
     Cow::Owned(json.to_string().into_bytes())
 }
 
@@ -41,14 +45,19 @@ fn places(queue: &[u8], message: &Record) -> Vec<[Vec<u8>; 2]> {
     data.chain([returned]).collect()
 }
 
-fn open(keys: &Keys, places: &[[Vec<u8>; 2]], json: &mut Json) {
+fn open(keys: &Keys, places: &[[Vec<u8>; 2]], json: &mut Json, left: &mut usize) {
     match json {
-        Json::Array(items) => items.iter_mut().for_each(|one| open(keys, places, one)),
+        _ if *left == 0 => {}
+        Json::Array(items) => items
+            .iter_mut()
+            .for_each(|one| open(keys, places, one, left)),
         Json::Object(fields) => {
             let sealed = fields.get(SEALED).and_then(Json::as_str);
             let Some(sealed) = sealed.and_then(|text| BASE64_STANDARD.decode(text).ok()) else {
-                return fields.values_mut().for_each(|one| open(keys, places, one));
+                let values = fields.values_mut();
+                return values.for_each(|one| open(keys, places, one, left));
             };
+            *left -= 1;
             let header = |name: &str| fields.get(name)?.as_str().map(str::as_bytes);
             *json = match decoded(keys, header, places, &sealed) {
                 Ok(text) => serde_json::from_slice(&text)
@@ -59,7 +68,7 @@ fn open(keys: &Keys, places: &[[Vec<u8>; 2]], json: &mut Json) {
         // The data that a job has changed are kept as a text.
         Json::String(text) if is_in(text.as_bytes()) => {
             if let Ok(mut inner) = serde_json::from_str(text) {
-                open(keys, places, &mut inner);
+                open(keys, places, &mut inner, left);
                 *text = inner.to_string();
             }
         }
@@ -144,6 +153,15 @@ mod tests {
             (without, with),
             (json!("(encrypted, key k)"), json!("done"))
         );
+    }
+
+    #[test]
+    fn a_text_of_many_envelopes_is_not_opened_to_its_end() {
+        let one = envelope("bull:q", "7", "5");
+        let many = json!({ "name": "a", "data": vec![one.clone(); MOST + 1] });
+        let [_, with] = both("bull:q", &job(&many), &many.to_string());
+        let opened = [vec![json!(5); MOST], vec![one]].concat();
+        assert_eq!(with["data"], json!(opened));
     }
 
     #[test]
