@@ -42,6 +42,13 @@ pub fn check(queue: &Queue, moment: Moment, past: Millis) -> Vec<Fault> {
     if copy.count(State::Running) > 0 {
         faults.push(Fault::new("copy", "a message runs in a copy"));
     }
+    for numbered in queue.parts().messages() {
+        let id = queue.id_of(numbered.seq, numbered.message).to_box();
+        if numbered.message.rerun().is_some() && copy.find(&id).is_none() {
+            let id = String::from_utf8_lossy(&id);
+            faults.push(Fault::new("copy", format!("{id} is not in the copy")));
+        }
+    }
     fetches(queue, moment, &mut faults);
     time_ends(queue, now, &mut faults);
     faults

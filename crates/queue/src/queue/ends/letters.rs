@@ -214,8 +214,8 @@ impl Queue {
     /// Keeps all messages that are on their way to another queue as dead ones. For a copy of the
     /// queue, which owes nothing.
     pub(in crate::queue) fn stay_all(&mut self, now: Millis) {
-        let unsettled = self.state.unsettled.take();
-        let leaving = unsettled.map_or(Vec::new(), |all| all.leaving);
+        let unsettled = self.state.unsettled.as_mut();
+        let leaving = unsettled.map_or(Vec::new(), |all| std::mem::take(&mut all.leaving));
         leaving.into_iter().for_each(|seq| self.stay(seq, now));
     }
 
