@@ -306,6 +306,12 @@ func Priority(n int) SendOption { return option{"PRIORITY", count(n)} }
 // ExpireAt makes a message dead if it is not finished by this time. Not together with TTL.
 func ExpireAt(t time.Time) SendOption { return option{"EXPIREAT", unixMillis(t)} }
 
+// DedupID is a deduplication ID, and how long it counts from this send: until then a send with the same adds nothing, and
+// returns the ID of this message.
+func DedupID(id string, span time.Duration) SendOption {
+	return option{"DEDUPID", id, millis(span)}
+}
+
 // MaxWait makes a message due at the latest this long after the first of the sends that replaced each other.
 func MaxWait(span time.Duration) SendOption { return option{"MAXWAIT", millis(span)} }
 

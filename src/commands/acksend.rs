@@ -37,7 +37,7 @@ const NEXT: Arg = Arg::block("message", &NEXT_PARTS).after("NEXT");
 const SIGNAL: Arg =
     Arg::block("signal", &[Arg::key(), Arg::text("id"), Arg::text("text")]).after("SIGNAL");
 
-const NEXT_PARTS: [Arg; 28] =
+const NEXT_PARTS: [Arg; 29] =
     with_message_options(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]);
 
 /// The positions of the other keys among the arguments after the name. None

@@ -3,7 +3,7 @@
 
 use super::message_options::with_message_options;
 use super::parents::{check_parent, key_of_parent};
-use super::send::{id, sent};
+use super::send::{id_of, sent};
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys, Positions};
 use crate::redis::{Args, CommandResult, Context};
 use crate::server::commit::{self, Missing};
@@ -23,7 +23,7 @@ pub(super) const SPEC: CommandSpec = CommandSpec {
     access: Access::Insert,
     summary: "Adds a JSON object as a message, its group read from its fields.",
     complexity: "O(L + log N) with a payload of L bytes and N messages in the queue",
-    args: &with_message_options::<31>(
+    args: &with_message_options::<32>(
         &[
             Arg::key(),
             Arg::text("json"),
@@ -67,10 +67,10 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         &op,
         Missing::Create,
         |reply, outcome| match sent(outcome) {
-            Some((queue, [Sent::Added(seq) | Sent::Waits(seq)])) => {
+            Some((queue, [one @ (Sent::Added(_) | Sent::Waits(_) | Sent::Duplicate)])) => {
                 reply.array(2);
                 reply.bulk(&group);
-                id(reply, queue, &op, *seq);
+                id_of(reply, queue, &op, *one);
             }
             _ => reply.null_array(),
         },

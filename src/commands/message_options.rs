@@ -10,6 +10,13 @@ use dq_queue::args::Scope;
 const REPLACE: Arg = Arg::word("replace", "REPLACE").optional();
 /// `RERUN`
 const RERUN: Arg = Arg::word("rerun", "RERUN").optional();
+/// `DEDUPID id ms`
+const DEDUP_ID: Arg = Arg::block(
+    "dedupid",
+    &[Arg::text("dedupid"), Arg::integer("milliseconds")],
+)
+.after("DEDUPID")
+.optional();
 /// `SCORE x`
 const SCORE: Arg = Arg::double("score").after("SCORE").optional();
 /// `PRIORITY p`
@@ -117,11 +124,12 @@ impl Needs {
 }
 
 /// The options of a message, in the order of COMMAND DOCS.
-const OF_MESSAGE: [(Needs, Arg); 26] = [
+const OF_MESSAGE: [(Needs, Arg); 27] = [
     (Needs::Id, ID),
     (Needs::Id, REPLACE),
     // The option needs REPLACE.
     (Needs::Id, RERUN),
+    (Needs::Id, DEDUP_ID),
     (Needs::Due, DUE.optional()),
     (Needs::Group, GROUP),
     (Needs::Nothing, SCORE),

@@ -50,7 +50,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         for one in all {
             match one {
                 Sent::Added(seq) | Sent::Waits(seq) => id(reply, queue, &op, *seq),
-                Sent::Taken | Sent::NoGroup | Sent::Signaled(_) => reply.null(),
+                _ => reply.null(),
             }
         }
     })

@@ -19,7 +19,7 @@ pub(super) const SPEC: CommandSpec = CommandSpec {
     access: Access::Insert,
     summary: "Adds a message, due now or later.",
     complexity: "O(log N) with N messages in the queue",
-    args: &with_message_options::<28>(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]),
+    args: &with_message_options::<29>(&[Arg::key(), Arg::text("payload")], Scope::SEND, &[]),
 };
 
 fn parent(words: &[&[u8]]) -> Positions {
@@ -47,7 +47,7 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
         Missing::Create,
         form,
         |reply, outcome| match sent(outcome) {
-            Some((queue, [Sent::Added(seq) | Sent::Waits(seq)])) => id(reply, queue, &op, *seq),
+            Some((queue, [one])) => id_of(reply, queue, &op, *one),
             _ => reply.null(),
         },
     )
@@ -58,6 +58,18 @@ pub(super) fn sent<'a>(outcome: Option<(&'a Queue, &'a Done)>) -> Option<(&'a Qu
     match outcome {
         Some((queue, Done::Sent(sent))) => Some((queue, sent)),
         _ => None,
+    }
+}
+
+/// Writes the id of the message that `op` has added or that it repeats, else null.
+pub(super) fn id_of(reply: Reply<'_>, queue: &Queue, op: &Op<'_>, sent: Sent) {
+    match (sent, op) {
+        (Sent::Added(seq) | Sent::Waits(seq), _) => id(reply, queue, op, seq),
+        (Sent::Duplicate, Op::Send(send)) => match queue.repeated(send) {
+            Some(first) => reply.bulk(first),
+            None => reply.null(),
+        },
+        _ => reply.null(),
     }
 }
 

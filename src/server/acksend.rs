@@ -296,6 +296,11 @@ impl Part<'_> {
                     };
                     *made = Made::Id(name.to_vec());
                 }
+                (Some(send), Sent::Duplicate) => {
+                    if let Some(first) = queue.repeated(send) {
+                        *made = Made::Id(first.to_vec());
+                    }
+                }
                 (_, Sent::Signaled(is_there)) => *made = Made::Signaled(*is_there),
                 _ => {}
             }

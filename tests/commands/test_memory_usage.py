@@ -46,6 +46,7 @@ SHAPES = {
     "parked for ever": (each("SEND", ""), ["park for ever"]),
     "signals": (each("SEND", "", "ID", "order:{n}", "DELAY", FAR), ["signal"]),
     "reruns": (each("SEND", "", "ID", "order:{n}"), [*ALL, "rerun"]),
+    "deduplication ids": (each("SEND", "", "ID", "order:{n}", "DEDUPID", "request:{n}", FAR), []),
     "notes": (each("SEND", ""), ["note"]),
     "results": (each("SEND", ""), ["result"]),
     "retries": (each("SEND", ""), ["nack"]),

@@ -90,7 +90,8 @@ class AllVerbs:
         if rng.random() < 0.1:
             return "MSEND", key, 3, "x", "y", "z", *self.options()
         replace = self.maybe(0.4, "REPLACE", *(self.maybe(0.4, "RERUN") or self.maybe(0.2, "MAXWAIT", self.ms())))
-        return "SEND", key, f"v{rng.randrange(99)}", *self.maybe(0.7, "ID", self.id(), *replace), *self.options()
+        dedup = self.maybe(0.1, "DEDUPID", self.id(), self.ms() + 1)
+        return "SEND", key, f"v{rng.randrange(99)}", *self.maybe(0.7, "ID", self.id(), *replace), *dedup, *self.options()
 
     def fetch(self, key) -> tuple:
         rng = self.rng

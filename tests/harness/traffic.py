@@ -60,6 +60,7 @@ def hand_back(q, far) -> None:
     q.send("expires", "ID", "expires", "DELAY", far, "EXPIREAT", now + far * 2)
     for n in range(2):
         q.send(n, "ID", "debounced", "DELAY", far, "REPLACE", "MAXWAIT", far * 3)
+    q.send("remembered", "ID", "remembered", "DEDUPID", "first", far)
     q.send("asked twice", "ID", "asked twice", "GROUP", "tokens")
     q.fetch("GROUP", "tokens", "CONSUMER", "with token", "TOKEN", b"t\0")
 
@@ -192,6 +193,8 @@ class Traffic:
                         options.append("REPLACE")
                         if rng.random() < 0.5:
                             options += ["MAXWAIT", rng.randrange(400)]
+                if rng.random() < 0.1:
+                    options += ["DEDUPID", rng.randrange(9), rng.randrange(1, 400)]
                 if rng.random() < 0.2:
                     options += ["RETAIN", rng.randrange(500)]
                 if rng.random() < 0.15:

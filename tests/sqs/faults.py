@@ -66,12 +66,15 @@ class Run:
     async def receive(self):
         while not self.is_done():
             answer = await self.call("ReceiveMessage", QueueUrl=QUEUE, MaxNumberOfMessages=10, WaitTimeSeconds=1)
-            for message in (answer or {}).get("Messages", []):
+            messages = (answer or {}).get("Messages", [])
+            for message in messages:
                 group, number = map(int, message["Body"].split())
                 if message["Body"] not in self.ids:
                     self.first[group].append(number)
                 self.ids[message["Body"]].add(message["MessageId"])
-                await self.call("DeleteMessage", QueueUrl=QUEUE, ReceiptHandle=message["ReceiptHandle"])
+            if messages:
+                entries = [{"Id": str(n), "ReceiptHandle": message["ReceiptHandle"]} for n, message in enumerate(messages)]
+                await self.call("DeleteMessageBatch", QueueUrl=QUEUE, Entries=entries)
 
     def wrong(self):
         """What was promised and is not so."""

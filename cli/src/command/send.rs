@@ -36,6 +36,17 @@ pub struct Args {
     /// If the message of this id is running, send this one when that run has ended
     #[arg(long, requires = "replace")]
     rerun: bool,
+    /// Send nothing if a message was sent with this deduplication id within the time after it
+    #[arg(
+        long,
+        value_name = "ID",
+        requires = "dedup_for",
+        conflicts_with = "lines"
+    )]
+    dedup_id: Option<String>,
+    /// How long the deduplication id counts from this send
+    #[arg(long, value_name = "TIME", value_parser = parse_interval, requires = "dedup_id")]
+    dedup_for: Option<Millis>,
     /// When it is due, from now: 10s, 5m, 2h, 1d
     #[arg(long, value_name = "TIME", value_parser = parse_span, conflicts_with = "at")]
     delay: Option<Millis>,
@@ -83,6 +94,9 @@ impl Args {
             ("CHILDREN", self.children),
         ];
         add_given(cmd, numbers);
+        if let (Some(id), Some(ms)) = (&self.dedup_id, self.dedup_for) {
+            cmd.arg("DEDUPID").arg(id).arg(ms);
+        }
         if !self.parent.is_empty() {
             cmd.arg("PARENT").arg(&self.parent);
         }

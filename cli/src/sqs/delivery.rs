@@ -4,7 +4,7 @@ use redis::Value;
 use serde_json::{json, Value as Json};
 
 use super::fault::Fault;
-use super::message::{md5, md5_of, Meta, HEADER, SEQUENCE};
+use super::message::{md5, md5_of, sequence, Meta, HEADER};
 use super::names::Names;
 use super::params::{Built, Params};
 use super::store::{pairs, text};
@@ -118,7 +118,7 @@ impl Delivery {
         );
         add("MessageDeduplicationId", self.meta.deduplication.clone());
         add("MessageGroupId", self.group.clone());
-        add("SequenceNumber", self.header(SEQUENCE).map(str::to_owned));
+        add("SequenceNumber", sequence(&self.id));
         add("AWSTraceHeader", self.meta.trace.clone());
         let source = self.died_in(names).map(|queue| names.arn(queue));
         add("DeadLetterQueueSourceArn", source);

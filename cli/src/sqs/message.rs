@@ -15,11 +15,21 @@ use base64::Engine;
 /// `n` how often it was received before it came to this queue.
 pub const HEADER: &str = "sqs";
 
-/// The header with the sequence number, which the script adds.
-pub const SEQUENCE: &str = "sqs-sequence";
+/// The length of a UUID, in characters.
+const UUID: usize = 36;
 
 /// Maximum length of a name or type of an attribute, plus one.
 const NAME: usize = 256;
+
+/// Returns the sequence number of a message of a FIFO queue, which its id has: the id is a UUID of
+/// version 8, in which fifteen digits are the number. None for any other id.
+pub fn sequence(id: &str) -> Option<String> {
+    let mut parts = id.split('-');
+    let (high, middle, low) = (parts.next()?, parts.next()?, parts.next()?);
+    let low = low.strip_prefix('8').filter(|_| id.len() == UUID)?;
+    let number = u64::from_str_radix(&format!("{high}{middle}{low}"), 16).ok()?;
+    Some(format!("1{number:019}"))
+}
 
 /// Returns the sum of a body.
 pub fn md5(bytes: &[u8]) -> String {
@@ -281,6 +291,22 @@ mod tests {
         }));
         assert_eq!(md5_of(&map).unwrap(), "235c5c510d26fb653d073faed50ae77c");
         assert_eq!(md5_of(&Params::new()), None);
+    }
+
+    #[test]
+    fn an_id_of_a_fifo_queue_has_the_sequence_number() {
+        let number = |id: &str| sequence(id);
+        let id = "00000000-0000-82af-a1b2-0123456789ab";
+        assert_eq!(number(id).as_deref(), Some("10000000000000000687"));
+        for other in [
+            "a",
+            "",
+            "00000000-0000-42af-a1b2-0123456789ab",
+            "00000000-0000-8+af-a1b2-0123456789ab",
+            "00000000-0000-82af",
+        ] {
+            assert_eq!(number(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -14,9 +14,6 @@ use crate::bounds;
 /// The field of the hash that changes whenever an attribute does.
 pub const VERSION: &str = ".version";
 
-/// The field that changes when the queue is made or purged: what came before is forgotten.
-pub const GENERATION: &str = ".generation";
-
 /// The field with the scope of deduplication, which stays as it was when the queue was made.
 pub const SCOPE: &str = ".scope";
 

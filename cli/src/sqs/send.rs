@@ -9,7 +9,7 @@ use super::fault::{Fault, Kind};
 use super::gateway::Gateway;
 use super::message::{self, Meta};
 use super::params::{self, Built, Params};
-use super::queue::{Queue, GENERATION, SCOPE, VERSION};
+use super::queue::{Queue, SCOPE, VERSION};
 use super::receive::{now, seconds};
 use super::request::Call;
 use super::store;
@@ -23,43 +23,32 @@ const BATCH: usize = 1_048_576;
 /// The attribute of a message that delays it by milliseconds, beyond what AWS allows.
 const DELAY: &str = "dq.delay-ms";
 
-/// Sends messages, unless an attribute of the queue has changed. The keys are the queue, its
-/// attributes, and for a FIFO queue one for each message, where its deduplication is
-/// remembered for five minutes. The arguments are the version of the attributes, 1 for a FIFO
-/// queue, and for each message its id, body, delay, TTL if not the queue's, group and header.
+/// Sends messages, unless an attribute of the queue has changed. The keys are the queue and its
+/// attributes. The arguments are the version of the attributes, 1 for a FIFO queue, and for each
+/// message its id, body, delay, TTL if not the queue's, group, header and deduplication id. In a
+/// FIFO queue the first half of the id is the sequence number. The replies are the ids: of a
+/// duplicate, that of the first.
 pub const SEND: &str = r"
 if redis.call('HGET', KEYS[2], '.version') ~= ARGV[1] then return false end
-local fifo, replies = ARGV[2] == '1', {}
-for i = 3, #ARGV, 6 do
-  local remembered = KEYS[3 + (i - 3) / 6]
-  local first = fifo and redis.call('GET', remembered)
-  if first then
-    replies[#replies + 1] = first
-  else
-    local words = {'DQ.SEND', KEYS[1], ARGV[i + 1], 'ID', ARGV[i]}
-    local function add(...)
-      for _, word in ipairs({...}) do words[#words + 1] = word end
-    end
-    if ARGV[i + 2] ~= '0' then add('DELAY', ARGV[i + 2]) end
-    if ARGV[i + 3] ~= '' then add('TTL', ARGV[i + 3]) end
-    if ARGV[i + 4] ~= '' then add('GROUP', ARGV[i + 4]) end
-    local reply = ARGV[i]
-    if fifo then
-      local number = redis.call('HINCRBY', KEYS[2], '.sequence', 1)
-      local sequence = string.format('1%019.0f', number)
-      add('HEADERS', 2, 'sqs', ARGV[i + 5], 'sqs-sequence', sequence)
-      reply = reply .. ' ' .. sequence
-    else
-      add('HEADERS', 1, 'sqs', ARGV[i + 5])
-    end
-    local sent = redis.pcall(unpack(words))
-    if type(sent) == 'table' and sent.err then
-      reply = '!' .. sent.err
-    elseif fifo then
-      redis.call('SET', remembered, reply, 'PX', 300000)
-    end
-    replies[#replies + 1] = reply
+local replies = {}
+for i = 3, #ARGV, 7 do
+  local id = ARGV[i]
+  if ARGV[2] == '1' then
+    local number = string.format('%015x', redis.call('HINCRBY', KEYS[2], '.sequence', 1))
+    local parts = {number:sub(1, 8), number:sub(9, 12), '8' .. number:sub(13), id:sub(20)}
+    id = table.concat(parts, '-')
   end
+  local words = {'DQ.SEND', KEYS[1], ARGV[i + 1], 'ID', id, 'HEADERS', 1, 'sqs', ARGV[i + 5]}
+  local function add(...)
+    for _, word in ipairs({...}) do words[#words + 1] = word end
+  end
+  if ARGV[i + 2] ~= '0' then add('DELAY', ARGV[i + 2]) end
+  if ARGV[i + 3] ~= '' then add('TTL', ARGV[i + 3]) end
+  if ARGV[i + 4] ~= '' then add('GROUP', ARGV[i + 4]) end
+  if ARGV[i + 6] ~= '' then add('DEDUPID', ARGV[i + 6], 300000) end
+  local sent = redis.pcall(unpack(words))
+  if type(sent) == 'table' and sent.err then sent = '!' .. sent.err end
+  replies[#replies + 1] = sent
 end
 return replies
 ";
@@ -310,45 +299,43 @@ fn beyond(value: &Json) -> Result<i64, Fault> {
     }
 }
 
-/// The id of a message that was sent, and its sequence number.
-type Place = (String, Option<String>);
-
-fn with_place(result: Built, (id, sequence): Place) -> Built {
+fn with_place(result: Built, id: String) -> Built {
+    let sequence = message::sequence(&id);
     result
         .with("MessageId", id)
         .with("SequenceNumber", sequence)
 }
 
-/// Sends messages. None if the queue has changed. A message that is a duplicate has the place
-/// of the first.
+/// Sends messages and returns their ids. None if the queue has changed. A message that is a
+/// duplicate has the id of the first.
 async fn sent(
     gateway: &Gateway,
     queue: &Queue,
     all: &[&Ready],
-) -> Result<Option<Vec<Result<Place, Fault>>>, Fault> {
+) -> Result<Option<Vec<Result<String, Fault>>>, Fault> {
     if all.is_empty() {
         return Ok(Some(Vec::new()));
     }
-    let mut keys = vec![queue.key.clone(), queue.beside.clone()];
+    let keys = [queue.key.clone(), queue.beside.clone()];
     let fifo = if queue.is_fifo() { "1" } else { "0" };
     let mut args = vec![queue.text(VERSION).into(), fifo.into()];
     for message in all {
-        if let Some(id) = &message.meta.deduplication {
-            let group = match queue.text(SCOPE) {
-                "messageGroup" => message.group.as_str(),
-                _ => "",
-            };
-            // A purge changes the generation, and so forgets what was before.
-            let what = format!("sent:{}:{group}:{id}", queue.text(GENERATION));
-            keys.push(gateway.names.beside(&queue.name, &what));
-        }
-        args.push(message.id.clone().into_bytes());
-        args.push(message.body.clone().into_bytes());
-        args.push(message.delay.to_string().into_bytes());
         let left = message.left.map(|left| left.to_string());
-        args.push(left.unwrap_or_default().into_bytes());
-        args.push(message.group.clone().into_bytes());
-        args.push(message.meta.header().into_bytes());
+        let dedup = message.meta.deduplication.as_deref();
+        let dedup = dedup.map(|id| match queue.text(SCOPE) {
+            // Neither of the two has a blank.
+            "messageGroup" => format!("{} {id}", message.group),
+            _ => id.to_owned(),
+        });
+        args.extend([
+            message.id.clone().into_bytes(),
+            message.body.clone().into_bytes(),
+            message.delay.to_string().into_bytes(),
+            left.unwrap_or_default().into_bytes(),
+            message.group.clone().into_bytes(),
+            message.meta.header().into_bytes(),
+            dedup.unwrap_or_default().into_bytes(),
+        ]);
     }
     let reply = gateway
         .store
@@ -362,15 +349,12 @@ async fn sent(
     Ok(Some(places.iter().map(place).collect()))
 }
 
-fn place(reply: &Value) -> Result<Place, Fault> {
+fn place(reply: &Value) -> Result<String, Fault> {
     let text = store::text(reply).ok_or_else(Fault::reply)?;
-    if let Some(words) = text.strip_prefix('!') {
-        return Err(Failure::Refused(words.to_owned()).into());
+    match text.strip_prefix('!') {
+        Some(words) => Err(Failure::Refused(words.to_owned()).into()),
+        None => Ok(text),
     }
-    Ok(match text.split_once(' ') {
-        Some((id, sequence)) => (id.to_owned(), Some(sequence.to_owned())),
-        None => (text, None),
-    })
 }
 
 #[cfg(test)]
@@ -391,8 +375,7 @@ mod tests {
     #[test]
     fn a_place_is_read() {
         let reply = |text: &str| place(&Value::BulkString(text.into()));
-        assert_eq!(reply("a"), Ok(("a".to_owned(), None)));
-        assert_eq!(reply("a 1"), Ok(("a".to_owned(), Some("1".to_owned()))));
+        assert_eq!(reply("a"), Ok("a".to_owned()));
         let full = reply("!QUEUEFULL no room").unwrap_err();
         assert_eq!(full.kind, Kind::ServiceUnavailable);
     }

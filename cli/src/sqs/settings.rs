@@ -10,7 +10,7 @@ use super::fault::{Fault, Kind};
 use super::gateway::Gateway;
 use super::names;
 use super::params::{self, Built, Params};
-use super::queue::{self, Queue, GENERATION, SCOPE, VERSION};
+use super::queue::{self, Queue, SCOPE, VERSION};
 use super::receive::now;
 use super::request::Call;
 use super::store::{self, cmd};
@@ -45,13 +45,13 @@ return 1
 ";
 
 /// Removes all messages, if the last time was a minute ago. The keys are the attributes and the
-/// queue. The arguments are the version and the generation from now on.
+/// queue. The argument is the version from now on.
 pub const PURGE: &str = r"
 if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
 local now = tonumber(redis.call('TIME')[1])
 local before = tonumber(redis.call('HGET', KEYS[1], '.purged') or '0')
 if now - before < 60 then return 0 end
-redis.call('HSET', KEYS[1], '.version', ARGV[1], '.generation', ARGV[2], '.purged', now)
+redis.call('HSET', KEYS[1], '.version', ARGV[1], '.purged', now)
 redis.call('DQ.PURGE', KEYS[2])
 return 1
 ";
@@ -88,7 +88,6 @@ pub async fn create(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     if let Some(scope) = fields.get("DeduplicationScope").cloned() {
         fields.insert(SCOPE.to_owned(), scope);
     }
-    fields.insert(GENERATION.to_owned(), store::uuid());
     fields.insert(VERSION.to_owned(), store::uuid());
     let seconds = (now() / 1000).to_string();
     fields.insert("CreatedTimestamp".to_owned(), seconds.clone());
@@ -214,7 +213,7 @@ pub async fn delete(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
 pub async fn purge(gateway: &Gateway, call: &Call) -> Result<Params, Fault> {
     let queue = gateway.fresh(call).await?;
     let keys = [queue.beside.clone(), queue.key.clone()];
-    let args = [store::uuid().into(), store::uuid().into()];
+    let args = [store::uuid().into()];
     let done = gateway
         .store
         .script(&gateway.scripts.purge, &keys, &args)

@@ -46,6 +46,11 @@ export interface SendOptions {
   expireAt?: Instant | null;
   /** How long its record is kept. 0 means not at all. */
   retain?: number | null;
+  /**
+   * A deduplication id, and how long it counts from this send, at least 1: until then a send with the same id adds
+   * nothing, and returns the id of this message.
+   */
+  dedupId?: readonly [id: string, ms: number] | null;
   /** Only with `replace`: it is due at the latest this long after the first of the sends that replaced each other. */
   maxWait?: number | null;
   /** Only with `group`: it is added only if the group has a pending or running message. */

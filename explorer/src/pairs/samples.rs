@@ -29,6 +29,7 @@ pub const OF_MESSAGES: &[Sample] = &[
     alone("ID a"),
     with("REPLACE", &["ID"]),
     with("RERUN", &["ID", "REPLACE"]),
+    alone("DEDUPID d 6"),
     alone("DELAY 4"),
     alone("AT +6"),
     alone("GROUP g"),

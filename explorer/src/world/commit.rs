@@ -160,7 +160,7 @@ fn repeat(replica: &mut Queue, entry: &LogEntry<'_, '_>) -> Result<(), String> {
 fn replicated<'o, 'a>(op: &'o Op<'a>, done: Option<&Done>) -> &'o Op<'a> {
     match done {
         None => &Op::Tick,
-        Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) => &Op::Duplicate,
+        Some(done) if done.is_duplicate() => &Op::Duplicate,
         Some(Done::Sent(sent)) if sent.contains(&Sent::NoGroup) => &Op::Tick,
         Some(_) => op,
     }

@@ -66,6 +66,7 @@ impl Cluster {
         let mut done = self.primary.apply(&op, of_command.unwrap_or(moment)).ok();
         let has_renewed = match &done {
             None | Some(Done::AckSent(None)) => false,
+            Some(done) if done.is_duplicate() => false,
             Some(Done::Sent(sent)) => sent.first() != Some(&Sent::NoGroup),
             Some(_) => true,
         };
@@ -76,9 +77,7 @@ impl Cluster {
         let as_command = of_command.is_some() && done.is_some();
         let logged = match &done {
             None => Op::Tick,
-            Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) && !as_command => {
-                Op::Duplicate
-            }
+            Some(done) if done.is_duplicate() && !as_command => Op::Duplicate,
             Some(_) => self.with_bug_in(op, |bug| bug.logs),
         };
         if let (Some(bug), Some(done)) = (&self.bug, &mut done) {

@@ -5,7 +5,7 @@ use crate::disk::{apply_entry, Disk};
 use dq_queue::codec::log_entry::{Creation, LogEntry};
 use dq_queue::codec::verbatim;
 use dq_queue::effect::plain::PlainKeys;
-use dq_queue::op::{AckSend, Before, Sent};
+use dq_queue::op::{AckSend, Before};
 use dq_queue::queue::MAX_LEAD;
 use dq_queue::settings::Clock;
 use dq_queue::{Done, Error, Moment, Op};
@@ -96,9 +96,7 @@ impl Neighbours {
         let as_command = of_command.is_some() && done.is_ok();
         let logged = match &done {
             Err(_) => &Op::Tick,
-            Ok(Done::Sent(sent)) if !as_command && sent.first() == Some(&Sent::Taken) => {
-                &Op::Duplicate
-            }
+            Ok(done) if !as_command && done.is_duplicate() => &Op::Duplicate,
             Ok(_) => op,
         };
         let is_lost = match self.bug {

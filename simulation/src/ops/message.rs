@@ -11,7 +11,7 @@ use dq_queue::message::limited::Limited;
 use dq_queue::message::score::Score;
 use dq_queue::message::{Choices, RareChoices};
 use dq_queue::named_limits::LimitRule;
-use dq_queue::op::{AckSend, Counted, CountedOne, DueTime, NewSchedule, Send, Signal};
+use dq_queue::op::{AckSend, Counted, CountedOne, DedupId, DueTime, NewSchedule, Send, Signal};
 use dq_queue::schedule::recurrence::Recurrence;
 use dq_queue::schedule::{Limits, Missed, Overlap};
 use dq_queue::settings::Rate;
@@ -185,6 +185,7 @@ impl Ops<'_> {
             replace,
             rerun: replace && self.one_in(2),
             if_group: group.is_some() && self.one_in(12),
+            dedup: self.maybe(8, Self::dedup_id).filter(|_| count == 1),
             id,
             due: self.due(),
             group,
@@ -192,6 +193,14 @@ impl Ops<'_> {
             choices,
             new_salt: None,
         }
+    }
+
+    fn dedup_id(&mut self) -> Box<DedupId> {
+        let name = self.name('d', 4);
+        Box::new(DedupId {
+            name: (*name).into(),
+            ms: self.some_ms(),
+        })
     }
 
     pub(super) fn ack_send(&mut self) -> AckSend<'static> {
@@ -243,6 +252,7 @@ impl Ops<'_> {
         send.id = None;
         send.replace = false;
         send.rerun = false;
+        send.dedup = None;
         send.due = DueTime::Now;
         send.choices.change_rare(|rare| {
             rare.expire_at = None;

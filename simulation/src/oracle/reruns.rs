@@ -47,7 +47,7 @@ pub fn check(step: &Step<'_>) -> Result<(), String> {
         let Some(runs) = before.runs.filter(|_| send.rerun && is_alone) else {
             continue;
         };
-        if sent == Sent::NoGroup {
+        if matches!(sent, Sent::NoGroup | Sent::Duplicate) {
             continue;
         }
         let message = step.queue.message(runs);

@@ -46,7 +46,9 @@ impl<'a> Step<'a> {
         let sends = self.sends().into_iter();
         sends.filter_map(|(send, sent, before)| match sent {
             Sent::Added(seq) => Some((send, seq, before)),
-            Sent::Waits(_) | Sent::Taken | Sent::NoGroup | Sent::Signaled(_) => None,
+            Sent::Waits(_) | Sent::Taken | Sent::Duplicate | Sent::NoGroup | Sent::Signaled(_) => {
+                None
+            }
         })
     }
 

@@ -77,7 +77,7 @@ pub fn renewing<'a>(queue: &Value, op: &Op<'a>) -> Option<Op<'a>> {
 pub fn replicated<'o, 'a>(op: &'o Op<'a>, done: Option<&Done>) -> &'o Op<'a> {
     match done {
         None => &Op::Tick,
-        Some(Done::Sent(sent)) if sent.first() == Some(&Sent::Taken) => &Op::Duplicate,
+        Some(done) if done.is_duplicate() => &Op::Duplicate,
         Some(done) if sent_nothing(done) => &Op::Tick,
         Some(_) => op,
     }

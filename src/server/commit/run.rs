@@ -140,7 +140,7 @@ fn run_on_queue(
     };
     let result = queue.apply(op, verbatim.unwrap_or(moment));
     if let Ok(done) = &result {
-        if renewing.is_some() && !sent_nothing(done) {
+        if renewing.is_some() && !sent_nothing(done) && !done.is_duplicate() {
             queue.notes.salt_term = wakeups::term();
         }
         reply(ctx.reply(), Some((queue, done)));

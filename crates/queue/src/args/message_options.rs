@@ -137,7 +137,8 @@ impl<'a> MessageOptions<'a> {
                 headers: self.headers.unwrap_or_default().into(),
                 rare: choices,
             },
-            if_group: rare.is_some_and(|rare| rare.if_group),
+            if_group: rare.as_ref().is_some_and(|rare| rare.if_group),
+            dedup: rare.and_then(|rare| rare.dedup),
             new_salt: None,
         })
     }

@@ -11,6 +11,7 @@ use crate::message::after::{After, Batching, Counts, OnFail, Park};
 use crate::message::kin::{Children, Kin, Parent};
 use crate::message::limited::{Limited, MAX_LIMITS};
 use crate::message::RareChoices;
+use crate::op::DedupId;
 use crate::quote::quote;
 use crate::Millis;
 
@@ -31,6 +32,8 @@ pub struct RareOptions<'a> {
     pub rerun: bool,
     /// Whether IFGROUP is given.
     pub if_group: bool,
+    /// The value of DEDUPID.
+    pub dedup: Option<Box<DedupId>>,
     choices: RareChoices,
     batch: Option<&'a [u8]>,
     after: Option<&'a [u8]>,
@@ -60,6 +63,11 @@ impl<'a> RareOptions<'a> {
         let choices = &mut self.choices;
         match what {
             "RERUN" if scope.id => flag(&mut self.rerun, what),
+            "DEDUPID" if scope.id => {
+                let (name, ms) = (words.name(what)?, words.number(what, SOME_MS)?);
+                let name = name.into();
+                once(&mut self.dedup, what, Box::new(DedupId { name, ms }))
+            }
             "RETAIN" => once(&mut choices.retain, what, words.number(what, MS)?),
             "EXPIREAT" if scope.due => once(&mut choices.expire_at, what, words.number(what, MS)?),
             "MAXWAIT" => once(&mut choices.max_wait, what, words.number(what, MS)?),

@@ -3,7 +3,7 @@
 /// The options that only some commands have; every command has the others.
 #[derive(Clone, Copy)]
 pub struct Scope {
-    /// ID, REPLACE and RERUN.
+    /// ID, REPLACE, RERUN and DEDUPID.
     pub id: bool,
     /// DELAY, AT and EXPIREAT.
     pub due: bool,

@@ -81,6 +81,7 @@ mod tests {
                 ..Choices::default()
             },
             if_group: false,
+            dedup: None,
             new_salt: None,
         };
         assert_eq!(sent(text), Ok(format!("{expected:?}")));

@@ -29,7 +29,10 @@ pub fn moment(queue: &Queue, op: &Op, moment: Moment, issued: Receipt) -> Option
     let says_all = match op {
         Op::Ack { receipts, .. } => receipts.len() <= MOST_RECEIPTS,
         Op::Send(send) => {
-            send.due == DueTime::Now && send.choices.is_default() && send.new_salt.is_none()
+            send.due == DueTime::Now
+                && send.choices.is_default()
+                && send.new_salt.is_none()
+                && send.dedup.is_none()
         }
         // A receipt that follows the last one is as safe as one from the clock
         // if the last one is of this millisecond: every receipt that was lost

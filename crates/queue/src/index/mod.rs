@@ -1,6 +1,7 @@
 //! The indexes of a queue, which find the next message.
 
 pub mod batches;
+pub mod dedup_ids;
 pub mod fair_line;
 pub mod first_dues;
 pub mod held;

@@ -32,7 +32,7 @@ pub use effects::{Effects, Ending, Happened, Told};
 pub use fetch::Fetch;
 pub use nack::{NackKind, NackPause, Paused};
 pub use outcome::{Delivered, Deliveries, Done, Gone, Sent, Ticked};
-pub use send::{AckSend, NewSchedule, Send, Signal};
+pub use send::{AckSend, DedupId, NewSchedule, Send, Signal};
 pub use times::{check_time, check_times};
 
 /// The time of an operation, and which receipts it may give out.

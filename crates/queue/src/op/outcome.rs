@@ -20,6 +20,8 @@ pub enum Sent {
     Waits(Seq),
     /// The id is taken, so nothing was added.
     Taken,
+    /// The deduplication id counts for an earlier message, so nothing was added.
+    Duplicate,
     /// The group has no pending or running message, so nothing was added.
     NoGroup,
     /// Whether the queue has the message of a signal. An ACKSEND has these behind those
@@ -165,4 +167,15 @@ pub enum Done {
     Ticked(Ticked),
     /// When the schedule fires next, in Unix ms.
     NextFire(Millis),
+}
+
+impl Done {
+    /// Whether a SEND has only counted a duplicate: its id is taken, or its deduplication id counts
+    /// for an earlier message.
+    pub fn is_duplicate(&self) -> bool {
+        let Done::Sent(sent) = self else {
+            return false;
+        };
+        matches!(sent.first(), Some(Sent::Taken | Sent::Duplicate))
+    }
 }

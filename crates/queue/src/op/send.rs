@@ -9,7 +9,7 @@ use crate::message::due_time::DueTime;
 use crate::message::Choices;
 use crate::schedule::recurrence::Recurrence;
 use crate::schedule::{Limits, Missed, Overlap};
-use crate::Receipt;
+use crate::{Millis, Receipt};
 
 /// Messages to send: either all of them are added or none.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +33,8 @@ pub struct Send<'a> {
     pub choices: Choices,
     /// Whether nothing is sent unless the group has a pending or running message.
     pub if_group: bool,
+    /// The deduplication id, if one is given. Then there is only one payload.
+    pub dedup: Option<Box<DedupId>>,
     /// A random number that becomes the salt of the ids which the queue generates from
     /// this operation on. It is set where a copy of the queue may have generated ids
     /// elsewhere, so that both do not generate the same ones. Then no id is given.
@@ -52,9 +54,19 @@ impl<'a> Send<'a> {
             priority: 0,
             choices: Choices::default(),
             if_group: false,
+            dedup: None,
             new_salt: None,
         }
     }
+}
+
+/// A deduplication id: the message is not sent if one was sent with the same within its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DedupId {
+    /// The deduplication id.
+    pub name: Box<[u8]>,
+    /// How long it counts from the send, in ms; at least 1.
+    pub ms: Millis,
 }
 
 /// The end of a delivery and the messages that follow from it, or the part of

@@ -16,6 +16,7 @@ pub(super) enum Event {
     SettledAge,
     DeadAge,
     DedupAge,
+    DedupIdEnd,
     ConsumerAge,
     Fire,
     Release,

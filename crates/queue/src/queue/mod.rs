@@ -114,6 +114,7 @@ impl Queue {
                 plain_position: None,
                 batches: None,
                 siblings: None,
+                dedup_ids: None,
                 dead_letters: None,
                 detached: None,
                 unsettled: None,

@@ -10,6 +10,7 @@ use crate::detached::Detached;
 use crate::groups::breaker::Circuit;
 use crate::groups::Groups;
 use crate::index::batches::Batches;
+use crate::index::dedup_ids::DedupIds;
 use crate::index::fair_line::FairLine;
 use crate::index::leases::Leases;
 use crate::index::ready_line::Position;
@@ -68,6 +69,8 @@ pub(super) struct State {
     /// The consequences of ends of messages that are not settled yet. `None` where that is nothing,
     /// and so whenever a command has ended.
     pub(super) unsettled: Option<Box<Unsettled>>,
+    /// Deduplication ids of messages that were sent. `None` where there are none.
+    pub(super) dedup_ids: Option<Box<DedupIds>>,
     /// Limits with names. `None` if no message and no DQ.LIMIT has named one.
     pub(super) limits: Option<Box<NamedLimits>>,
     /// The usage of groups, and their order by that. `None` with FAIR COUNT.

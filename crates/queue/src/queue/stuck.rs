@@ -79,7 +79,7 @@ impl Queue {
             Event::Fire => self.state.schedules.first_by_time(),
             Event::Release => self.indexes.held.dying.first().map(|(seq, ())| (0, seq)),
             Event::SettledCount => self.state.records.oldest_settled(),
-            Event::PauseEnd | Event::DedupAge => None,
+            Event::PauseEnd | Event::DedupAge | Event::DedupIdEnd => None,
         }
     }
 }

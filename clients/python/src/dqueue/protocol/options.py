@@ -60,6 +60,9 @@ class SendOptions(TypedDict, total=False):
     """How long its record is kept. 0 means not at all."""
     rerun: bool
     """Only with `replace`: if the message of that id is running, this one is sent when that run has ended."""
+    dedup_id: tuple[str, Millis] | None
+    """A deduplication id, and how long it counts from this send: until then a send with the same id adds nothing, and
+    returns the id of this message."""
     max_wait: Millis | None
     """Only with `replace`: it is due at the latest this long after the first of the sends that replaced each other."""
     if_group: bool
@@ -279,8 +282,8 @@ def words(options: Mapping[str, Any]) -> list[Word]:
                 result += ["RATE", limit, "PER", millis(per)]
         elif name == "park":
             result += [word, "FOR", millis(value)]
-        elif name in ("backoff", "pause"):
-            result += [word, value[0], millis(value[1])]
+        elif name in ("backoff", "pause", "dedup_id"):
+            result += [word, encode(value[0]), millis(value[1])]
         elif name == "limits":
             result += [word, len(value), *map(encode, value)] if value else []
         elif name in ("header", "parent") or (name == "dead_to" and isinstance(value, tuple)):

@@ -193,7 +193,7 @@ pub fn flags(op: &Op, receipt: Receipt, time_us: u64) -> u8 {
 
 /// Whether any options are written of a send.
 fn has_options(send: &Send) -> bool {
-    !send.choices.is_default() || send.if_group || send.rerun
+    !send.choices.is_default() || send.if_group || send.dedup.is_some() || send.rerun
 }
 
 fn flags_of_send(send: &Send) -> u8 {

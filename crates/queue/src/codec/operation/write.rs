@@ -157,6 +157,7 @@ pub fn put(out: &mut Vec<u8>, op: &Op, receipt: Receipt, time_us: u64) {
 fn of_send(send: &Send) -> OfSend {
     OfSend {
         if_group: send.if_group,
+        dedup: send.dedup.clone(),
         rerun: send.rerun,
     }
 }

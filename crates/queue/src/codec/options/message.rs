@@ -11,9 +11,13 @@ use crate::message::kin::{Children, Kin, Parent};
 use crate::message::limited::Limited;
 use crate::message::score::{Number, Score};
 use crate::message::{Choices, Header, RareChoices};
+use crate::op::DedupId;
 
 /// The number of options in [`Choices`].
 const MESSAGE_OPTIONS: u32 = 19;
+/// The number of the bit for DEDUPID, in the bits of the options of a message. DEDUPID is part of
+/// a send, not of the message, and follows the options of the message.
+const DEDUP_ID: u32 = 20;
 /// The number of the bit for RERUN, in the bits of the options of a message.
 const RERUN: u32 = 19;
 /// The number of the bit for IFGROUP, in the same bits. IFGROUP is part of a send, not of
@@ -30,24 +34,31 @@ const PARENT: u32 = 16;
 const CHILDREN: u32 = 17;
 const LIMITS: u32 = 18;
 
-/// The options of a send that are not of its messages: whether it is done only if its
-/// group has a message, and whether it waits for the end of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The options of a send that are not of its messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OfSend {
     /// IFGROUP.
     pub if_group: bool,
     /// RERUN.
     pub rerun: bool,
+    /// DEDUPID.
+    pub dedup: Option<Box<DedupId>>,
 }
 
 /// Writes the options of a message that is to be sent, and those of its send.
 pub fn put_send_options(out: &mut Vec<u8>, choices: &Choices, of_send: OfSend) {
-    let OfSend { if_group, rerun } = of_send;
-    put_with(
-        out,
-        choices,
-        u64::from(if_group) << IF_GROUP | u64::from(rerun) << RERUN,
-    );
+    let OfSend {
+        if_group,
+        rerun,
+        dedup,
+    } = of_send;
+    let has_dedup = u64::from(dedup.is_some()) << DEDUP_ID;
+    let more = u64::from(if_group) << IF_GROUP | u64::from(rerun) << RERUN | has_dedup;
+    put_with(out, choices, more);
+    if let Some(DedupId { name, ms }) = dedup.as_deref() {
+        put_bytes(out, name);
+        put_number(out, *ms);
+    }
 }
 
 /// Reads the output of [`put_send_options`].
@@ -55,12 +66,29 @@ pub fn put_send_options(out: &mut Vec<u8>, choices: &Choices, of_send: OfSend) {
 /// Errors: an option is unknown or out of range.
 pub fn send_options(reader: &mut Reader) -> Result<(Choices, OfSend), Invalid> {
     let present = reader.number(&PARTS)?;
+    let has = |bit: u32| present >> bit & 1 == 1;
+    let of_message = present & !(1 << IF_GROUP | 1 << RERUN | 1 << DEDUP_ID);
+    let choices = choices_of(reader, of_message)?;
     let of_send = OfSend {
-        if_group: present >> IF_GROUP & 1 == 1,
-        rerun: present >> RERUN & 1 == 1,
+        if_group: has(IF_GROUP),
+        rerun: has(RERUN),
+        dedup: has(DEDUP_ID)
+            .then(|| dedup_id(reader))
+            .transpose()?
+            .map(Box::new),
     };
-    let choices = choices_of(reader, present & !(1 << IF_GROUP | 1 << RERUN))?;
     Ok((choices, of_send))
+}
+
+fn dedup_id(reader: &mut Reader) -> Result<DedupId, Invalid> {
+    let name = reader.bytes()?;
+    limits::name(name)?;
+    let ms = reader.number(&EXACT)?;
+    limits::ensure(ms > 0, "DEDUPID must count for at least 1 ms")?;
+    Ok(DedupId {
+        name: name.into(),
+        ms,
+    })
 }
 
 /// Writes the options of a message. Which of them follow is a number of one byte

@@ -95,6 +95,8 @@ pub mod tag {
     /// The dictionary with which the payloads of the messages that follow are packed. Before the
     /// first such frame they are not packed.
     pub const PACKED: u8 = 27;
+    /// A deduplication id, and the id of its first message.
+    pub const DEDUP_ID: u8 = 28;
     /// The ties to other keys that the queue has lost.
     pub const DETACHED: u8 = 24;
     /// A report to a parent that it has not counted yet.

@@ -122,6 +122,16 @@ impl<'a> Writer<'a, '_> {
             put_number(frame, ended_at);
             self.blocks.end(id);
         }
+        for (name, id, until) in self.parts.dedup_ids() {
+            if seeded(Bug::SnapshotForgetsDedup) {
+                continue;
+            }
+            let frame = self.blocks.begin();
+            frame.push(tag::DEDUP_ID);
+            put_number(frame, until);
+            put_bytes(frame, name);
+            self.blocks.end(id);
+        }
         let messages = self.write_messages();
         self.write_others();
         if let Some(letters) = self.parts.dead_letters() {

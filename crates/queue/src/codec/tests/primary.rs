@@ -8,7 +8,7 @@ use crate::codec::log_entry::{Creation, LogEntry};
 use crate::codec::verbatim;
 use crate::dead_letters::Moved;
 use crate::message::state::State;
-use crate::op::{AckSend, Fetch, NackKind, Receipts, Redrive, Send, Sent};
+use crate::op::{AckSend, Fetch, NackKind, Receipts, Redrive, Send};
 use crate::settings::{Clock, Settings};
 use crate::transition::Transition;
 use crate::{Done, Moment, Op, Queue, Receipt};
@@ -270,7 +270,7 @@ impl Primary {
             match (of_command, &done) {
                 (Some(_), Some(_)) => self.told.push(Told::Command(Box::new(op))),
                 (_, None) => self.tell(LogEntry::of(moment, steps, None, &Op::Tick)),
-                (_, Some(Done::Sent(sent))) if sent.first() == Some(&Sent::Taken) => {
+                (_, Some(done)) if done.is_duplicate() => {
                     self.tell(LogEntry::of(moment, steps, None, &Op::Duplicate));
                 }
                 (_, Some(_)) => self.tell(LogEntry::of(moment, steps, None, &op)),

@@ -3,6 +3,7 @@
 use crate::collections::footprint::{allocated, tree};
 use crate::dead_letters::DeadLetters;
 use crate::detached::Detached;
+use crate::index::dedup_ids::DedupIds;
 use crate::index::fair_line::Usage;
 use crate::index::siblings::AllSiblings;
 use crate::message::state::{State, StoredState};
@@ -97,11 +98,15 @@ impl Queue {
                 fair.memory_bytes() + self.state.groups.with_extension() * allocated(size_of::<Usage>())
             })
             + self.state.limits.as_ref().map_or(0, |limits| limits.memory_bytes())
+            + self.dedup_ids().map_or(0, DedupIds::memory_bytes)
     }
 
     /// Roughly how many allocations have to be freed with the queue. The server
     /// uses it to decide whether to free in the background.
     pub fn free_effort(&self) -> usize {
-        self.state.store.len() * 2 + self.state.records.dedup.entries().len() + 1
+        self.state.store.len() * 2
+            + self.state.records.dedup.entries().len()
+            + self.dedup_ids().map_or(0, DedupIds::len)
+            + 1
     }
 }

@@ -126,6 +126,7 @@ impl Model {
         }
         if state.is_none() && group.is_none() {
             self.ended_ids.clear();
+            self.dedup_ids.clear();
         }
         doomed.len() as u64
     }
@@ -180,7 +181,10 @@ impl Model {
                 let named = named.filter(|g| names.iter().any(|name| **name == *g.name));
                 named.for_each(|g| g.held_by.clear());
             }
-            Removal::TakenIds => self.ended_ids.clear(),
+            Removal::TakenIds => {
+                self.ended_ids.clear();
+                self.dedup_ids.clear();
+            }
         }
         self.withdraw_purged();
         (before - self.msgs.len()) as u64

@@ -57,6 +57,7 @@ impl Model {
             breaker.until = breaker.until.map(back);
         }
         self.ended_ids.iter_mut().for_each(|(_, at)| *at -= by);
+        self.dedup_ids.iter_mut().for_each(|(_, _, at)| *at -= by);
         for schedule in &mut self.schedules {
             if schedule.is_given {
                 let mut next = schedule.start;

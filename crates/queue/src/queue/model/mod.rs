@@ -192,6 +192,8 @@ pub struct Model {
     /// Ids of finished and cancelled messages whose records are gone, and when the
     /// messages ended.
     pub ended_ids: Vec<(Vec<u8>, Millis)>,
+    /// Deduplication ids, the ids of their first messages, and until when they count.
+    pub dedup_ids: Vec<(Vec<u8>, Vec<u8>, Millis)>,
     /// The schedules in the order of their creation.
     pub schedules: Vec<Schedule>,
     /// Whether the schedules that the present operation passes are left out.
@@ -230,6 +232,7 @@ impl Model {
             paused_until: None,
             breakers: Vec::new(),
             ended_ids: Vec::new(),
+            dedup_ids: Vec::new(),
             schedules: Vec::new(),
             skips_fires: false,
             totals: Totals::default(),

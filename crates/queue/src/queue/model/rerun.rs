@@ -22,6 +22,8 @@ fn owned(send: &Send) -> Send<'static> {
         id: send.id.as_ref().map(|id| id.to_vec().into()),
         group: send.group.as_ref().map(|group| group.to_vec().into()),
         choices: send.choices.clone(),
+        // It counts from the send on.
+        dedup: None,
         ..*send
     }
 }

@@ -48,6 +48,34 @@ impl Model {
     /// Sends. A limit refuses only what grows beyond `before`, the numbers of
     /// messages and payload bytes before the command.
     pub(super) fn send(&mut self, send: &Send, before: (u64, u64)) -> Result<Done, Error> {
+        let alive = !send.if_group || self.is_group_alive(send.group.as_deref());
+        if alive && self.earlier_of(send).is_some() {
+            self.totals.duplicates += 1;
+            return Ok(Done::Sent([Sent::Duplicate].into_iter().collect()));
+        }
+        let done = self.send_first(send, before)?;
+        if let (Some(dedup), Done::Sent(sent)) = (&send.dedup, &done) {
+            if let Sent::Added(seq) | Sent::Waits(seq) = sent[0] {
+                let made = generated(seq, self.now, self.salt).to_vec();
+                let id = send.id.as_ref().map_or(made, |id| id.to_vec());
+                self.dedup_ids.retain(|(name, ..)| **name != *dedup.name);
+                let until = self.now + dedup.ms;
+                self.dedup_ids.push((dedup.name.to_vec(), id, until));
+            }
+        }
+        Ok(done)
+    }
+
+    /// The id of the message that this SEND repeats.
+    pub fn earlier_of(&self, send: &Send) -> Option<&[u8]> {
+        let dedup = send.dedup.as_ref()?;
+        let mut known = self.dedup_ids.iter();
+        let first = known.find(|(name, _, until)| **name == *dedup.name && *until > self.now)?;
+        Some(&first.1)
+    }
+
+    /// Sends a message that is no duplicate by its deduplication id.
+    fn send_first(&mut self, send: &Send, before: (u64, u64)) -> Result<Done, Error> {
         if send.if_group && !self.is_group_alive(send.group.as_deref()) {
             return Ok(Done::Sent([Sent::NoGroup].into_iter().collect()));
         }

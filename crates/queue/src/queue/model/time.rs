@@ -237,6 +237,7 @@ impl Model {
             priority: schedule.priority,
             choices: schedule.choices,
             if_group: schedule.if_group,
+            dedup: None,
         };
         let sent = self.send(&send, self.live());
         let Ok(Done::Sent(sent)) = sent else {

@@ -1,7 +1,7 @@
 //! ACKSEND: finishes a delivery and sends the messages and signals that follow from it, all or
 //! nothing.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use crate::error::Error;
@@ -41,6 +41,8 @@ struct Plan<'q> {
     /// The payload bytes of the pending and running messages.
     bytes: u64,
     ids: HashMap<Box<[u8]>, Planned<'q>, NameHasher>,
+    /// The deduplication ids of the messages that are sent.
+    dedup_ids: HashSet<&'q [u8], NameHasher>,
     /// By how many pending and running messages groups have grown.
     groups: HashMap<&'q [u8], i64, NameHasher>,
 }
@@ -73,6 +75,7 @@ impl Queue {
             len: self.live(),
             bytes: self.indexes.bytes,
             ids: HashMap::default(),
+            dedup_ids: HashSet::default(),
             groups: HashMap::default(),
         };
         let mut rings = Rings::new(self);
@@ -82,7 +85,11 @@ impl Queue {
             plan.ack(receipt);
         }
         for send in &op.sends {
+            if plan.is_duplicate(send) {
+                continue;
+            }
             if let Some(seq) = plan.waits_for_run(send) {
+                plan.remember(send);
                 self.check_rerun(seq, send, [plan.bytes, bytes])?;
                 self.check_cost(&send.choices)?;
                 rings.add(send, None)?;
@@ -100,6 +107,7 @@ impl Queue {
                 return Err(Error::FullBytes { limit: max_bytes });
             }
             if let Some(replaced) = part {
+                plan.remember(send);
                 self.check_cost(&send.choices)?;
                 rings.add(send, replaced)?;
                 if !seeded(Bug::AckSendCountsDead) {
@@ -181,6 +189,20 @@ impl<'q> Plan<'q> {
         match self.queue.id_use(id, send, self.now) {
             IdUse::Running(seq) => Some(seq),
             _ => None,
+        }
+    }
+
+    /// Whether a message was sent with the same deduplication id, by this command or before.
+    fn is_duplicate(&self, send: &Send) -> bool {
+        let dedup = send.dedup.as_ref();
+        self.queue.earlier_of(send, self.now).is_some()
+            || dedup.is_some_and(|dedup| self.dedup_ids.contains(&*dedup.name))
+    }
+
+    /// Remembers the deduplication id of a message that is sent.
+    fn remember(&mut self, send: &'q Send) {
+        if let Some(dedup) = &send.dedup {
+            self.dedup_ids.insert(&dedup.name);
         }
     }
 

@@ -5,6 +5,7 @@ mod ack;
 mod acksend;
 mod alter;
 mod cancel;
+mod dedup_id;
 mod deliver;
 mod end_leases;
 pub(super) mod fetch;

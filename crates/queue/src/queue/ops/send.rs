@@ -32,6 +32,10 @@ impl Queue {
         if !self.may_send(send) {
             return Ok(Done::Sent(smallvec::smallvec![Sent::NoGroup]));
         }
+        if self.earlier_of(send, now).is_some() {
+            self.count_duplicate();
+            return Ok(Done::Sent(smallvec::smallvec![Sent::Duplicate]));
+        }
         let id_use = match &send.id {
             Some(id) => self.id_use(id, send, now),
             None => IdUse::Free,
@@ -56,6 +60,11 @@ impl Queue {
             self.renew_salt(send.new_salt);
             return Sent::NoGroup;
         }
+        if self.earlier_of(send, now).is_some() {
+            self.renew_salt(send.new_salt);
+            self.count_duplicate();
+            return Sent::Duplicate;
+        }
         let id_use = match &send.id {
             Some(id) => self.id_use(id, send, now),
             None => IdUse::Free,
@@ -78,10 +87,14 @@ impl Queue {
         replaced: Option<Millis>,
         now: Millis,
     ) -> SmallVec<[Sent; 1]> {
-        match id_use {
+        let sent = match id_use {
             IdUse::Free | IdUse::Taken => self.put_new(send, replaced, now),
             id_use => self.put_over(send, id_use, replaced, now),
+        };
+        if send.dedup.is_some() {
+            self.remember_dedup_id(send, &sent, now);
         }
+        sent
     }
 
     /// Like [`Queue::put`], where a message or a record has the id.

@@ -187,6 +187,9 @@ impl<'a> Rebuild<'a> {
         for (id, ended_at) in remembered {
             self.builder.dedup(id, self.time(ended_at))?;
         }
+        for (name, id, until) in self.parts.dedup_ids() {
+            self.builder.dedup_id(name, id, self.time(until))?;
+        }
         for batch in self.parts.batches() {
             self.builder.batch(batch.first, batch.count())?;
         }

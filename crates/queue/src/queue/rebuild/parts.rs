@@ -9,6 +9,7 @@ use crate::detached::Detached;
 use crate::groups::breaker::Circuit;
 use crate::groups::group::Group;
 use crate::index::batches::{NamedBatch, Released};
+use crate::index::dedup_ids::DedupIds;
 use crate::index::fair_line::FairLine;
 use crate::index::leases::Batch;
 use crate::index::ready_line::{Join, Position};
@@ -248,6 +249,13 @@ impl<'a> Parts<'a> {
     /// messages ended (Unix ms).
     pub fn dedup(&self) -> impl Iterator<Item = (&'a [u8], Millis)> + 'a {
         self.queue.state.records.dedup.entries()
+    }
+
+    /// Deduplication ids, the ids of their first messages and when they end (Unix ms), in that
+    /// order.
+    pub fn dedup_ids(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8], Millis)> + 'a {
+        let ids = self.queue.dedup_ids().into_iter();
+        ids.flat_map(DedupIds::entries)
     }
 
     /// The batches of more than one message of which some still run, in order.

@@ -88,6 +88,11 @@ impl Writer {
             self.text(id);
             self.time(ended_at);
         }
+        for (name, id, until) in parts.dedup_ids() {
+            self.text(name);
+            self.text(id);
+            self.time(until);
+        }
         for numbered in parts.messages() {
             self.message(parts, numbered);
         }

@@ -99,6 +99,7 @@ impl Queue {
             priority: template.priority,
             choices: template.choices.clone(),
             if_group: template.if_group,
+            dedup: None,
             new_salt: None,
         };
         match self.send(&send, now) {

@@ -14,6 +14,7 @@ use super::event::Event;
 use super::stuck::{StuckEvents, AGAIN_AFTER};
 use super::Queue;
 use crate::error::Error;
+use crate::index::dedup_ids::DedupIds;
 use crate::message::state::StoredState;
 use crate::message::Message;
 use crate::op::{Done, Ticked};
@@ -345,6 +346,10 @@ impl Queue {
                     .oldest()
                     .map(|at| at.saturating_add(self.state.settings.dedup)),
                 Event::DedupAge,
+            ),
+            (
+                self.dedup_ids().and_then(DedupIds::next_end),
+                Event::DedupIdEnd,
             ),
             (self.state.consumers.next_forget(), Event::ConsumerAge),
             (self.next_fire(fires), Event::Fire),

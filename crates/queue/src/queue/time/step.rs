@@ -92,6 +92,7 @@ impl Queue {
                 self.prune_oldest(StoredState::Dead);
             }
             Event::DedupAge => self.state.records.dedup.forget_oldest(),
+            Event::DedupIdEnd => self.forget_next_dedup_id(),
             Event::ConsumerAge => self.state.consumers.forget_next(),
             Event::Fire => {
                 // A message sent by a schedule joins the ready line as by time, not

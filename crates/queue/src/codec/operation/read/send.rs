@@ -32,6 +32,7 @@ pub fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid>
         send.choices = choices;
         send.if_group = of_send.if_group;
         send.rerun = of_send.rerun;
+        send.dedup = of_send.dedup;
     }
     let mut count = match has(5) {
         true => reader.number(&EXACT)?,
@@ -66,7 +67,7 @@ pub fn send<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<Send<'a>, Invalid>
         "IFGROUP needs a group",
     )?;
     ensure(
-        send.id.is_none() || send.payloads.len() == 1,
+        send.id.is_none() && send.dedup.is_none() || send.payloads.len() == 1,
         "a SEND with an id must have one message",
     )?;
     Ok(send)
@@ -133,8 +134,18 @@ pub fn schedule<'a>(reader: &mut Reader<'a>) -> Result<NewSchedule<'a>, Invalid>
     let limits = manner.extras.limits;
     let group = reader.optional_bytes()?.map(self::name).transpose()?;
     let priority = reader.byte()? as i8;
-    let (choices, OfSend { if_group, rerun }) = send_options(reader)?;
-    ensure(!rerun, "a schedule must not have RERUN")?;
+    let (
+        choices,
+        OfSend {
+            if_group,
+            rerun,
+            dedup,
+        },
+    ) = send_options(reader)?;
+    ensure(
+        !rerun && dedup.is_none(),
+        "a schedule must not have RERUN or DEDUPID",
+    )?;
     limits::template(&choices, group.is_some(), if_group)?;
     Ok(NewSchedule {
         name: name.into(),

@@ -198,6 +198,10 @@ impl Decoder {
                 let ended_at = reader.number(&EXACT)?;
                 builder.dedup(reader.rest(), ended_at)
             }
+            tag::DEDUP_ID => {
+                let (until, name) = (reader.number(&EXACT)?, reader.bytes()?);
+                builder.dedup_id(name, reader.rest(), until)
+            }
             tag::BATCH => {
                 let first = reader.delta(self.bases.receipt, &EXACT)?;
                 self.bases.receipt = first;
@@ -400,8 +404,18 @@ fn schedule(reader: &mut Reader) -> Result<Schedule, Invalid> {
     let last_seq = reader.optional(&EXACT)?;
     let group = reader.optional_bytes()?.map(Into::into);
     let priority = reader.byte()? as i8;
-    let (choices, OfSend { if_group, rerun }) = send_options(reader)?;
-    ensure(!rerun, "a schedule must not have RERUN")?;
+    let (
+        choices,
+        OfSend {
+            if_group,
+            rerun,
+            dedup,
+        },
+    ) = send_options(reader)?;
+    ensure(
+        !rerun && dedup.is_none(),
+        "a schedule must not have RERUN or DEDUPID",
+    )?;
     template(&choices, group.is_some(), if_group)?;
     Ok(Schedule {
         rule,

@@ -94,10 +94,22 @@ fn send(scale: Scale) -> impl Strategy<Value = Send<'static>> {
         choices(scale),
         option::weighted(0.2, any::<u64>()),
         prop::bool::weighted(0.1),
+        option::weighted(0.2, (scale.name(), 1..MAX_EXACT)),
     );
     parts.prop_map(
-        |(mut payloads, id, replace, due, group, priority, mut choices, new_salt, if_group)| {
-            if id.is_some() {
+        |(
+            mut payloads,
+            id,
+            replace,
+            due,
+            group,
+            priority,
+            mut choices,
+            new_salt,
+            if_group,
+            dedup,
+        )| {
+            if id.is_some() || dedup.is_some() {
                 payloads.truncate(1);
             }
             let replaces = replace > 0 && id.is_some();
@@ -106,6 +118,10 @@ fn send(scale: Scale) -> impl Strategy<Value = Send<'static>> {
             }
             Send {
                 if_group: if_group && group.is_some(),
+                dedup: dedup.map(|(name, ms)| {
+                    let name = (*name).into();
+                    Box::new(DedupId { name, ms })
+                }),
                 payloads: SmallVec::from_vec(payloads),
                 replace: replaces,
                 rerun: replaces && replace > 1,
@@ -252,6 +268,7 @@ fn schedule(scale: Scale) -> impl Strategy<Value = Op<'static>> {
         send.id = None;
         send.replace = false;
         send.rerun = false;
+        send.dedup = None;
         send.due = DueTime::Now;
         send.new_salt = None;
         send.choices.change_rare(|rare| {

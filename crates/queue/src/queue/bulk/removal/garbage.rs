@@ -8,6 +8,7 @@ use std::fmt;
 use crate::collections::ordered::{Key, Measure, OrderedSet};
 use crate::groups::Groups;
 use crate::index::batches::Batches;
+use crate::index::dedup_ids::DedupIds;
 use crate::index::leases::Series;
 use crate::index::records::DedupMemory;
 use crate::index::siblings::AllSiblings;
@@ -71,6 +72,12 @@ impl Free for Batches {
 impl Free for AllSiblings {
     fn free_some(&mut self) -> usize {
         self.drain_some(OF_BATCHES)
+    }
+}
+
+impl Free for DedupIds {
+    fn free_some(&mut self) -> usize {
+        self.drain_some(IDS)
     }
 }
 
@@ -143,6 +150,11 @@ impl Queue {
         if ids.oldest().is_some() {
             self.notes.garbage.push(ids);
         }
+    }
+
+    /// Deduplication ids are to be freed.
+    pub(in crate::queue) fn discard_dedup_ids(&mut self, ids: DedupIds) {
+        self.notes.garbage.push(ids);
     }
 
     /// Frees garbage of about `most` messages. Returns whether more is left.

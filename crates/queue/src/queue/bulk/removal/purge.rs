@@ -123,8 +123,12 @@ impl Queue {
         removed
     }
 
-    /// Frees the ids of messages that have ended and left no record.
+    /// Frees the ids of messages that have ended and left no record, and the deduplication ids.
     fn forget_taken_ids(&mut self) {
+        if let Some(ids) = self.state.dedup_ids.take() {
+            self.notes.effects.changed = true;
+            self.discard_dedup_ids(*ids);
+        }
         let ids = std::mem::take(&mut self.state.records.dedup);
         self.notes.effects.changed |= ids.oldest().is_some();
         self.discard_ids(ids);

@@ -226,6 +226,18 @@ impl Builder {
         Ok(())
     }
 
+    /// Adds a deduplication id, the id of its first message and when it ends. They come in the
+    /// order of their ends.
+    pub fn dedup_id(&mut self, dedup_id: &[u8], id: &[u8], until: Millis) -> Checked {
+        name(dedup_id)?;
+        name(id)?;
+        exact(until)?;
+        let ids = self.queue.state.dedup_ids.get_or_insert_default();
+        ensure(!ids.has(dedup_id), "a deduplication id is there twice")?;
+        ids.remember(dedup_id, id, until);
+        Ok(())
+    }
+
     /// Adds a batch of more than one message. Batches come in the order of their
     /// receipts.
     pub fn batch(&mut self, first: Receipt, len: u64) -> Checked {

@@ -123,7 +123,24 @@ impl Pair {
         self.compare();
     }
 
+    /// The deduplication ids that still count, and the ids of their first messages.
+    fn compare_dedup_ids(&self) {
+        let known = self.queue.dedup_ids().into_iter();
+        let known = known.flat_map(|ids| ids.entries());
+        let counts = |of: &(&[u8], &[u8], Millis)| of.2 > self.now;
+        let mut seen: Vec<_> = known.filter(counts).collect();
+        let expected = self.model.dedup_ids.iter();
+        let mut expected: Vec<_> = expected
+            .map(|(name, id, until)| (&**name, &**id, *until))
+            .filter(counts)
+            .collect();
+        seen.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(seen, expected, "deduplication ids at {}", self.now);
+    }
+
     pub fn compare(&self) {
+        self.compare_dedup_ids();
         let (queue, model, now) = (&self.queue, &self.model, self.now);
         Compared { queue, model, now }.all();
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Name, NewMessage, RandomOp, When, START};
 use crate::op::{
-    AckSend, DueTime, Fetch, NewSchedule, Op, Receipts, Redrive, Removal, Send, Signal,
+    AckSend, DedupId, DueTime, Fetch, NewSchedule, Op, Receipts, Redrive, Removal, Send, Signal,
 };
 use crate::queue::model::Model;
 use crate::schedule::recurrence::Recurrence;
@@ -87,6 +87,10 @@ fn send(count: u8, new_message: &NewMessage) -> Send<'static> {
         priority: new_message.priority,
         choices,
         if_group: new_message.if_group && new_message.group.is_some(),
+        dedup: new_message.dedup.filter(|_| count == 1).map(|(n, ms)| {
+            let name = IDS[usize::from(n)].into();
+            Box::new(DedupId { name, ms })
+        }),
         new_salt: new_message
             .new_salt
             .filter(|_| new_message.id.is_none() || count != 1),
@@ -99,6 +103,7 @@ fn scheduled(new_message: &NewMessage) -> Send<'static> {
         id: None,
         replace: false,
         rerun: false,
+        dedup: None,
         due: DueTime::Now,
         new_salt: None,
         ..send(1, new_message)

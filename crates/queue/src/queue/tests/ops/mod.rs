@@ -44,6 +44,8 @@ pub struct NewMessage {
     pub priority: i8,
     pub choices: Choices,
     pub if_group: bool,
+    /// The number of its deduplication id, and how long that counts, in ms.
+    pub dedup: Option<(u8, Millis)>,
     pub new_salt: Option<u64>,
 }
 
@@ -135,13 +137,14 @@ impl fmt::Debug for NewMessage {
             priority,
             choices,
             if_group,
+            dedup,
             new_salt,
         } = self;
         let choices = said(choices);
         write!(
             f,
             "size {size} id {id:?} replace {replace} rerun {rerun} {due:?} group {group:?} \
-             priority {priority} {choices} if group {if_group} new salt {new_salt:?}"
+             priority {priority} {choices} if group {if_group} dedup id {dedup:?} new salt {new_salt:?}"
         )
     }
 }

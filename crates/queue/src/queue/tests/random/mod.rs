@@ -116,13 +116,27 @@ fn new_message() -> impl Strategy<Value = NewMessage> {
         choices(),
         prop::bool::weighted(0.4),
         prop::bool::weighted(0.5),
-        weighted(0.2, any::<u64>()),
-        prop::bool::weighted(0.1),
+        (
+            weighted(0.2, any::<u64>()),
+            prop::bool::weighted(0.1),
+            weighted(0.2, (0..3u8, 1..60u64)),
+        ),
     )
         .prop_map(
-            |(size, id, group, due, priority, choices, replace, rerun, new_salt, if_group)| {
+            |(
+                size,
+                id,
+                group,
+                due,
+                priority,
+                choices,
+                replace,
+                rerun,
+                (new_salt, if_group, dedup),
+            )| {
                 NewMessage {
                     if_group,
+                    dedup,
                     size,
                     id,
                     replace,
