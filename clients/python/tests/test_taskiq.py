@@ -1,6 +1,7 @@
 """The broker and the schedules for taskiq against a real server."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -67,6 +68,36 @@ async def work(broker, until, **options):
         await asyncio.sleep(0.01)
     finish.set()
     await receiver
+
+
+NO_TASKS = {
+    "bytes": b"hello \xff",
+    "a number": b"5",
+    "an empty map": b"{}",
+    "deep JSON": b"[" * 100_000,
+    "a function": {"task_name": "os.system", "args": ["exit 1"]},
+    "a number as name": {"task_name": 5},
+    "a number as arguments": {"args": 5},
+    "a list as keywords": {"kwargs": [1]},
+    "a number as labels": {"labels": 5},
+    "a text as types": {"labels": {"a": 1}, "labels_types": {"a": "x"}},
+}
+
+
+def test_what_is_no_task_is_dead_and_ends_no_worker(run, q):
+    done = []
+    whole = {"task_id": "i", "task_name": "shop:add", "labels": {}, "labels_types": {}, "args": [1], "kwargs": {}}
+
+    async def test(broker):
+        task_of(broker, done)
+        for id, bad in NO_TASKS.items():
+            q.send(bad if isinstance(bad, bytes) else json.dumps(whole | bad), id=id)
+            q.send(json.dumps(whole | {"args": [id]}))
+        await work(broker, lambda: q.len() == 0)
+
+    run(test)
+    assert done == [*NO_TASKS]
+    assert {record.id: (record.reason, bool(record.error)) for record in q.list("dead")} == dict.fromkeys(NO_TASKS, ("rejected", True))
 
 
 def test_tasks_run_and_are_acked(run, dq_client):

@@ -164,7 +164,14 @@ class DqBroker(AsyncBroker):
                             await self._persist("DQ.TOUCH", queue, self.lease, receipt)
                         except (redis.RedisError, OSError) as error:
                             logger.warning("the lease of a message of queue %s could not be renewed: %s", queue, error)
-                    yield AckableMessage(data=self._payload(id, payload), ack=self._ack(queue, receipt))
+                    payload = self._payload(id, payload)
+                    why = self._refusal(payload)
+                    if why is None:
+                        yield AckableMessage(data=payload, ack=self._ack(queue, receipt))
+                    else:
+                        logger.error("message %s of queue %s is %s", id, queue, why)
+                        self._held[queue].discard(receipt)
+                        await self._persist("DQ.NACK", queue, receipt, "FATAL", "ERROR", why)
                 token, asked_at = uuid.uuid4().hex, time.monotonic()
                 pauses_between = pauses()
         finally:
@@ -207,6 +214,15 @@ class DqBroker(AsyncBroker):
             # The receiver reports what is wrong with any other payload.
             return payload
         return fired
+
+    def _refusal(self, payload: bytes) -> str | None:
+        """Returns why no task is in a message. taskiq would ack it, and it would be gone."""
+        try:
+            message = self.formatter.loads(payload)
+            message.parse_labels()
+        except Exception as error:
+            return f"no message of taskiq: {error!r:.1000}"
+        return None if self.find_task(message.task_name) else f"of a task that is not known: {message.task_name!r:.1000}"
 
     def _ack(self, queue: str, receipt: int) -> Callable[[], Awaitable[None]]:
         async def ack() -> None:
