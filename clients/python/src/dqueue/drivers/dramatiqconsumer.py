@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import redis
 from dramatiq.broker import Consumer, MessageProxy
-from dramatiq.errors import ConnectionClosed, DecodeError
+from dramatiq.errors import ActorNotFound, ConnectionClosed, DecodeError
 from dramatiq.logging import get_logger
 from dramatiq.message import Message
 
@@ -110,10 +110,18 @@ class DqConsumer(Consumer):
         receipt = getattr(message, "receipt", None)
         if receipt is not None:
             # Dramatiq leaves the exception with the message for those who handle its failure.
-            error = getattr(message, "_exception", None)
+            error = getattr(message, "_exception", None) or self._unknown_actor(message)
             text = None if error is None else described(error)
             self._persist(lambda: self._calling(self.queue.nack, receipt, fatal=True, error=text))
             self.held.drop(receipt)
+
+    def _unknown_actor(self, message: Any) -> ActorNotFound | None:
+        """Returns the error of a message whose actor nobody has declared. Dramatiq before 2.0 fails it without one."""
+        try:
+            self.broker.get_actor(message.actor_name)
+        except ActorNotFound as error:
+            return error
+        return None
 
     def _persist(self, tell: Callable[[], object]) -> None:
         """Tells the server the outcome of a message. Repeats that until the lease is over.
