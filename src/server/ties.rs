@@ -13,7 +13,6 @@ use dq_queue::family::slot_of_key;
 use dq_queue::quote::quote;
 use dq_queue::Op;
 
-use super::clock;
 use super::config::{restore_ties, RestoreTies};
 
 /// The commands with which a queue comes, with as many words as they need.
@@ -32,13 +31,15 @@ pub fn arrived(ctx: &mut Context, key: Name<'_>) {
         true => ties.and(copied),
         false => copied,
     };
-    let moment = clock::now();
     let Ok(mut opened) = ctx.open_write(key) else {
         return;
     };
     let Some(queue) = opened.get_mut().filter(|_| !cut.is_nothing()) else {
         return;
     };
+    // The cut is a part of the arrival and takes no time. A replica that copies the queue before it
+    // learns of the cut then makes the same copy.
+    let moment = queue.last_moment();
     // A cut is never refused.
     let _ = queue.apply(&Op::Detach(cut), moment);
     queue.take_effects();
