@@ -56,10 +56,20 @@ def create(client, *options):
 
 
 def rest(client):
-    """Waits until no more messages fall due."""
+    """Waits until no more messages fall due or expire."""
     q = Queue(client, "q")
     q.do("PAUSE")
     wait_for(lambda: q.len("delayed") + q.len("retry") + q.len("running") == 0, 10, "the end of all leases")
+    # The longest DELAY and TTL of `churn` are 30 and 20 ms.
+    end = milliseconds(client) + 30 + 20
+    wait_for(lambda: milliseconds(client) > end, 10, "the end of all messages with a TTL")
+    # Like each change of a queue it first does what is due, also before the timer has come to it.
+    q.do("PAUSE")
+
+
+def milliseconds(client) -> int:
+    seconds, microseconds = client.time()
+    return seconds * 1000 + microseconds // 1000
 
 
 @pytest.mark.parametrize("seed", range(3))
