@@ -133,6 +133,9 @@ impl Queue {
     pub(super) fn enter_pending(&mut self, seq: Seq, now: Millis) {
         if let Some(message) = self.state.store.get_mut(seq) {
             let keys = IndexKeys::begin(seq, message, self.state.settings.ttl, now);
+            if keys.stored != StoredState::Due {
+                self.state.store.rests_again(seq);
+            }
             self.enter(keys);
         }
     }

@@ -183,6 +183,10 @@ fn dictionaries_that_cannot_be_are_refused_in_words() {
             vec![&[tag::DICTIONARY, 0, 0, 1], &[tag::DICTIONARY, 0, 0, 1]],
             "two dictionaries",
         ),
+        (
+            vec![&[tag::DICTIONARY, 0, 1, 1], &[tag::DICTIONARY, 1, 1, 1]],
+            "two that are current",
+        ),
     ] {
         let refused = loaded(&with_frames(&frames)).map(|_| ());
         assert!(
@@ -190,4 +194,16 @@ fn dictionaries_that_cannot_be_are_refused_in_words() {
             "{why}: {refused:?}"
         );
     }
+}
+
+#[test]
+fn a_dictionary_that_nothing_needs_is_not_loaded() {
+    let bytes = with_frames(&[&[tag::DICTIONARY, 0, 0, 1], &[tag::DICTIONARY, 3, 1, 1]]);
+    let queue = loaded(&bytes).unwrap();
+    let kept: Vec<_> = queue
+        .parts()
+        .dictionaries()
+        .map(|one| (one.0, one.2))
+        .collect();
+    assert_eq!(kept, [(3, true)]);
 }

@@ -7,6 +7,8 @@ use super::{pays, Dictionary, DICTIONARY};
 #[derive(Debug, Clone, Default)]
 pub struct Samples {
     all: Vec<Sample>,
+    /// Bytes of the payloads and ids.
+    bytes: usize,
 }
 
 /// A payload, and the id that the sender gave its message.
@@ -25,10 +27,17 @@ const OF_ONE: usize = 8 << 10;
 impl Samples {
     /// Adds a payload, and the id that the sender gave its message.
     pub fn add(&mut self, own: Option<&[u8]>, payload: &[u8]) {
+        let payload = payload.get(..OF_ONE).unwrap_or(payload);
+        self.bytes += own.map_or(0, <[u8]>::len) + payload.len();
         self.all.push(Sample {
             own: own.map(Into::into),
-            payload: payload.get(..OF_ONE).unwrap_or(payload).into(),
+            payload: payload.into(),
         });
+    }
+
+    /// Bytes allocated. O(1).
+    pub fn memory_bytes(&self) -> usize {
+        self.all.capacity() * size_of::<Sample>() + self.bytes
     }
 }
 

@@ -25,7 +25,8 @@ use bodies::Bodies;
 use packing::Packing;
 use page::{Page, PAGE};
 
-pub use packing::{Step, Sums, REST};
+pub use dictionaries::Sums;
+pub use packing::{Step, REST};
 
 /// All messages of a queue, by number.
 #[derive(Debug, Clone, Default)]
@@ -134,6 +135,7 @@ impl Store {
         };
         self.bodies.remove(message.body, id_len);
         message.body = self.bodies.add(number, content);
+        self.rests_again(seq);
         self.tidy();
     }
 

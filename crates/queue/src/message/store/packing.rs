@@ -103,17 +103,6 @@ pub enum Step {
     Train(Box<Samples>),
 }
 
-/// How much packing saves.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sums {
-    /// Bytes of the packed payloads as they were sent.
-    pub before: u64,
-    /// Bytes of the packed payloads as they are kept.
-    pub after: u64,
-    /// Bytes of the dictionaries.
-    pub dictionaries: u64,
-}
-
 /// Whether the payload of a message is to be packed.
 enum Rests {
     Yes,
@@ -146,7 +135,16 @@ impl Packing {
 
     /// Bytes allocated.
     pub fn memory_bytes(&self) -> usize {
-        self.pages.capacity() * size_of::<u64>()
+        let samples = match &self.phase {
+            Phase::Sampling(sampling) => size_of::<Sampling>() + sampling.samples.memory_bytes(),
+            _ => 0,
+        };
+        size_of::<Packing>() + self.pages.capacity() * size_of::<u64>() + samples
+    }
+
+    /// Packs payloads with the current dictionary from now on.
+    pub fn begin(&mut self) {
+        self.phase = Phase::Packing(Check::default());
     }
 
     /// Passes over payloads for twice as long as the last time.
@@ -172,7 +170,7 @@ impl Store {
             pages.sort_unstable();
             packing.pages = pages.into();
             if has_dictionary {
-                packing.phase = Phase::Packing(Check::default());
+                packing.begin();
             }
         }
     }
@@ -185,64 +183,17 @@ impl Store {
             .is_some_and(|packing| !packing.pages.is_empty())
     }
 
-    /// How much packing saves.
-    pub fn packing_sums(&self) -> Sums {
-        self.bodies
-            .dictionaries
-            .as_ref()
-            .map_or(Sums::default(), |all| Sums {
-                before: all.before,
-                after: all.after,
-                dictionaries: all.memory_bytes() as u64,
-            })
-    }
-
-    /// An empty store that goes on with the dictionaries of this one.
-    pub fn like(&self) -> Store {
-        let mut store = Store::default();
-        store.set_packing(self.packing.is_some());
-        if let Some(dictionary) = self.current_dictionary() {
-            store.use_dictionary(Arc::clone(dictionary));
-        }
-        store
-    }
-
-    /// The dictionaries with their numbers, and whether payloads are packed with them now.
-    pub fn dictionaries(&self) -> impl Iterator<Item = (u8, &Arc<Dictionary>, bool)> + '_ {
-        let all = self.bodies.dictionaries.iter();
-        all.flat_map(|all| all.iter().map(|(n, one)| (n, one, all.current == Some(n))))
-    }
-
-    /// Adds a dictionary of a saved store under its number there. Returns whether that is possible.
-    pub fn add_dictionary(&mut self, number: u8, of: Arc<Dictionary>, is_current: bool) -> bool {
-        let all = self.bodies.dictionaries.get_or_insert_default();
-        if !all.set(number, of) {
-            return false;
-        }
-        if is_current {
-            all.set_current(Some(number));
-            if let Some(packing) = &mut self.packing {
-                packing.phase = Phase::Packing(Check::default());
+    /// A message waits again, or has another payload. Its page is swept once more if that was done
+    /// before. O(1).
+    #[inline]
+    pub fn rests_again(&mut self, seq: u64) {
+        if let Some(packing) = &mut self.packing {
+            let page = self.pages.get_mut(seq / PAGE);
+            if let Some(page) = page.filter(|page| page.is_swept) {
+                page.is_swept = false;
+                packing.pages.push_back(seq / PAGE);
             }
         }
-        true
-    }
-
-    fn current_dictionary(&self) -> Option<&Arc<Dictionary>> {
-        let all = self.bodies.dictionaries.as_ref()?;
-        all.get(all.current?)
-    }
-
-    fn use_dictionary(&mut self, dictionary: Arc<Dictionary>) -> bool {
-        let all = self.bodies.dictionaries.get_or_insert_default();
-        let Some(number) = all.add(dictionary) else {
-            return false;
-        };
-        all.set_current(Some(number));
-        if let Some(packing) = &mut self.packing {
-            packing.phase = Phase::Packing(Check::default());
-        }
-        true
     }
 
     /// Goes on with a dictionary that was trained from the samples of [`Step::Train`]; `None` if
@@ -385,6 +336,9 @@ impl Store {
         if packing.swept == PAGE {
             packing.swept = 0;
             packing.pages.pop_front();
+            if let Some(page) = self.pages.get_mut(number) {
+                page.is_swept = true;
+            }
             if packing.pages.is_empty() {
                 packing.pages = VecDeque::new();
             }

@@ -17,6 +17,8 @@ pub(super) struct Page {
     /// The number of messages, to save counting the bits.
     len: u8,
     packed: bool,
+    /// Whether packing of payloads has passed the page.
+    pub(super) is_swept: bool,
 }
 
 impl Page {

@@ -264,6 +264,27 @@ fn small_and_running_messages_stay_as_they_are() {
     assert_eq!(store.packing_sums().after, 0);
 }
 
+/// The payload was replaced, or the message ran when its page was swept.
+#[test]
+fn a_message_that_rests_again_is_packed_later() {
+    let mut store = store_of(5000, 1_000_000, task);
+    store.get_mut(7).unwrap().stored = StoredState::Running;
+    pack_all(&mut store, 1000);
+    let before = store.packing_sums().before;
+    store.get_mut(7).unwrap().stored = StoredState::Retry;
+    store.rests_again(7);
+    store.set_payload(2000, &task(9999));
+    assert!(store.packing_sums().before < before);
+    pack_all(&mut store, 1000);
+    assert!(store.packing_sums().before > before);
+    for (seq, expected) in [(7, task(7)), (2000, task(9999))] {
+        let message = store.get(seq).unwrap();
+        assert!(message.body.is_packed(), "{seq}");
+        assert_eq!(store.content(message).payload.bytes(), expected);
+    }
+    assert!(!store.has_unpacked());
+}
+
 /// Each training costs, and so does each dictionary.
 #[test]
 fn payloads_with_nothing_in_common_are_tried_ever_more_rarely() {

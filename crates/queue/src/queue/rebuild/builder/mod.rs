@@ -104,13 +104,18 @@ impl Builder {
 
     /// Adds a dictionary, with which payloads that follow are packed, under its number. `is_current`
     /// says whether payloads are packed with it from now on.
+    ///
+    /// Errors: its number is taken, or another one is current.
     pub fn dictionary(&mut self, number: u8, of: Arc<Dictionary>, is_current: bool) -> Checked {
         let is_added = self
             .queue
             .state
             .store
             .add_dictionary(number, of, is_current);
-        ensure(is_added, "a queue has two dictionaries of one number")
+        ensure(
+            is_added,
+            "a queue has two dictionaries of one number, or two that are current",
+        )
     }
 
     /// Sets the salt of the generated ids of all messages that follow.
@@ -297,6 +302,7 @@ impl Builder {
             self.queue.state.settings.dead_to.is_some() || !self.queue.has_leaving(),
             "a message is on its way to another queue, and there is no other queue",
         )?;
+        self.queue.state.store.drop_unused_dictionaries();
         self.queue.indexes.wake = 0;
         // Operations rely on this position being right, and a forged snapshot may
         // give a wrong one.
