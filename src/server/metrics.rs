@@ -7,7 +7,7 @@ use dq_queue::Millis;
 /// Counters since the module was loaded.
 #[derive(Debug, Default, Clone)]
 pub struct Metrics {
-    /// The number of slices, of the timer and of serving blocked clients.
+    /// The number of slices: of the timer, of serving blocked clients, and of packing payloads.
     pub slices: u64,
     /// The duration of the longest slice, in microseconds.
     pub longest_slice_us: u64,

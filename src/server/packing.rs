@@ -14,7 +14,7 @@ use dq_queue::message::store::{Step, REST};
 use dq_queue::Millis;
 
 use super::address::QueueAddress;
-use super::{clock, config};
+use super::{clock, config, metrics};
 use crate::redis::clock as redis_clock;
 use crate::redis::{background, event_loop, Context, Name, OwnedName, Value};
 
@@ -81,9 +81,11 @@ pub fn before_sleep(ctx: &mut Context) {
     if !ctx.may_tidy() || ctx.is_primary() && !ctx.may_act() {
         return background::arm(ctx, LATER);
     }
+    let begun = redis_clock::monotonic_us();
     take_trained(ctx);
-    let deadline = redis_clock::monotonic_us() + config::TICK_BUDGET_US.unsigned() / SHARE;
+    let deadline = begun + config::TICK_BUDGET_US.unsigned() / SHARE;
     while redis_clock::monotonic_us() < deadline && pack_next(ctx, deadline) {}
+    metrics::count_slice(redis_clock::monotonic_us().saturating_sub(begun));
     let now = redis_clock::now_ms();
     let next = PACKING.with_borrow(|all| {
         let next = all

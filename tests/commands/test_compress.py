@@ -56,6 +56,8 @@ def test_payloads_that_rest_take_a_part_of_their_memory(make_server):
     packed = wait_until_packed(client)
     assert packed["packed-memory"] * 2 < packed["packed-bytes"]
     assert info(client, "plain")["packed-bytes"] == 0
+    # Nothing else was to be done in slices.
+    assert client.info("dq")["dq_slices"] > 0
     used = {key: client.memory_usage(key, samples=0) for key in ("q", "plain")}
     assert used["q"] * 2 < used["plain"]
     assert Queue(client, "q").get("m7")["payload"].decode() == payload(7)
