@@ -160,7 +160,7 @@ def test_consumers_show_what_they_hold(web, r3):
     do("DQ.FETCH", "q", "COUNT", 4, "CONSUMER", "w1")
     [[id, *_]] = do("DQ.FETCH", "q", "CONSUMER", "w2")
     page = web.get("queue", queue="q")
-    lines = re.findall(r"<tr><td class=\"first\">(w\d)</td>(.*?)</tr>", page.text, re.DOTALL)
+    lines = re.findall(r"<tr><td class=\"first\">.*?(w\d)</span></td>(.*?)</tr>", page.text, re.DOTALL)
     held = {name: re.findall(r'href="message[^"]*id=([^"&]*)"', line) for name, line in lines}
     assert held["w2"] == [id.decode()] and len(held["w1"]) == 3
     assert "all that run" in dict(lines)["w1"]

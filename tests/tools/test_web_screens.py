@@ -6,6 +6,7 @@ axe-core checks what WCAG 2.2 demands of a page (levels A and AA), and good prac
 import re
 import shutil
 import subprocess
+import uuid
 from contextlib import contextmanager
 
 import pytest
@@ -68,6 +69,31 @@ def stock(do) -> None:
         do("DQ.SEND", key, "x")
 
 
+def long_names(do) -> str:
+    """Messages in all states whose ids, groups and consumers are UUIDs. Returns the id of a parent."""
+
+    def name(of) -> str:
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, str(of)))
+
+    orders, images = "orders.fulfilment.eu-west-1", "images.thumbnails"
+    do("DQ.CREATE", images, "RETRIES", 0, "RETAIN", 600_000)
+    do("DQ.SEND", orders, '{"order": 1}', "ID", name("parent"), "CHILDREN", 12, "TYPE", "publish.album")
+    for n in range(12):
+        payload = '{"user": "%s", "note": "more than a line"}' % name(n)
+        words = ["ID", name(n), "TYPE", ["image.scale", "image.resize.large"][n % 2], "GROUP", f"user:{name(n)}"]
+        do("DQ.SEND", images, payload, *words, "PARENT", orders, name("parent"))
+    error = "ConnectionRefusedError: [Errno 111] could not reach thumbnails.internal.example.com:8443"
+    for n, (_, receipt, *_) in enumerate(do("DQ.FETCH", images, "COUNT", 9, "CONSUMER", "web-1.prod.example.com:4711", "LEASE", 600_000)):
+        if n % 3 == 0:
+            do("DQ.ACK", images, receipt, "RESULT", "640x480")
+        if n % 3 == 1:
+            do("DQ.NACK", images, receipt, "FATAL", "ERROR", error)
+    for n in range(3):
+        do("DQ.SEND", orders, "x", "ID", name(f"order {n}"), "GROUP", name(n))
+    do("DQ.FETCH", orders, "COUNT", 2, "CONSUMER", name("consumer"), "LEASE", 600_000)
+    return name("parent")
+
+
 @contextmanager
 def emulated(browser, scheme, width, height):
     """The screen, until the end."""
@@ -105,6 +131,31 @@ def test_every_page_fits_its_screen_and_is_accessible(program, server, r3, clean
     # The browser logs a complaint about a page that does not exist.
     clean.complaints()
     assert not bad, "\n".join(bad)
+
+
+def test_columns_are_as_wide_as_what_they_have(site, r3, clean):
+    parent = long_names(r3.execute_command)
+    pages = [f"messages?queues=*&state={state}" for state in ("running", "ready", "dead", "finished", "held", "any&payload=*")]
+    pages += ["messages?queue=images.thumbnails&state=dead", "errors", "workers", "queue?queue=images.thumbnails&groups=all"]
+    pages += [f"message?queue=orders.fulfilment.eu-west-1&id={parent}"]
+    lines = """
+        const lines = (e) => {
+          const range = document.createRange(); range.selectNodeContents(e);
+          return new Set([...range.getClientRects()].map((one) => Math.round(one.top))).size; };
+        return [...document.querySelectorAll('main td .name')].map((e) => [e.innerText, e.closest('.long') ? 1 : 0, lines(e)])"""
+    bad = []
+    with emulated(clean, "light", 1280, 900):
+        clean.open(site.url)
+        clean.sees("2 queues")
+        for page in pages:
+            clean.open(site.url + page)
+            clean.sees("dq")
+            wide = clean.run("return document.documentElement.scrollWidth")
+            rows = clean.run("return [...document.querySelectorAll('main tbody tr')].map((row) => row.offsetHeight)")
+            # Half of a UUID in a line, or with its `user:` a third. The error has some 90 characters.
+            broken = [name for name, is_long, lines in clean.run(lines) if lines > (3 if is_long else 1)]
+            bad += [(page, wide, max(rows), broken)] if wide > 1280 or max(rows) > 190 or broken else []
+    assert not bad, bad
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -159,12 +159,16 @@ fn below(server: &mut Server, mut node: Node, nodes: &mut Vec<Node>) -> Result<(
     Ok(())
 }
 
-/// Returns the counts of the children of a message, in words: "7 of 9 ended, 1 dead".
+/// Returns the counts of the children of a message, in words: "6 of 9 ended, 1 dead".
 pub fn words(counts: &Record) -> String {
     let count = |field: &str| counts.count(field);
     let all = count("total");
-    let ended = all.saturating_sub(count("pending"));
-    let mut words = format!("{ended} of {all} ended");
+    // A dead child holds its parent, unless it was sent with ONDEAD: it has not ended.
+    let ended = ["finished", "cancelled", "removed"]
+        .map(count)
+        .iter()
+        .sum::<u64>();
+    let mut words = format!("{} of {all} ended", ended.min(all));
     for field in ["dead", "cancelled", "removed"] {
         if count(field) > 0 {
             words += &format!(", {} {field}", count(field));
@@ -190,9 +194,17 @@ mod tests {
             words(&record(&fields))
         };
         assert_eq!(
-            counts(&[("total", 9), ("pending", 2), ("dead", 1)]),
-            "7 of 9 ended, 1 dead"
+            counts(&[
+                ("total", 9),
+                ("pending", 2),
+                ("finished", 5),
+                ("removed", 1),
+                ("dead", 1)
+            ]),
+            "6 of 9 ended, 1 dead, 1 removed"
         );
+        let more = counts(&[("total", 1), ("finished", 3)]);
+        assert_eq!(more, "1 of 1 ended", "more children do no harm");
         assert_eq!(counts(&[("total", 1), ("pending", 1)]), "0 of 1 ended");
     }
 }

@@ -4,7 +4,7 @@ use maud::{html, Markup};
 
 use super::layout::{layout, trail};
 use super::message::named;
-use super::parts::{badge, direct, name, time};
+use super::parts::{badge, direct, name, name_text, time};
 use crate::failure::Failure;
 use crate::model::change::Target;
 use crate::model::children::{self as model, Name, Node, LEVELS};
@@ -121,8 +121,8 @@ fn line(ask: &Ask, child: &Record, message: Option<&Record>, now: u64) -> Markup
     html! {
         tr data-row {
             td.first { a href=(page(&own)) { (name(&own.1)) } }
-            td.names data-label="queue" { (name(&own.0)) }
-            td.word data-label="type" { (message.map(|m| m.text("type")).unwrap_or_default()) }
+            td data-label="queue" { (name(&own.0)) }
+            td data-label="type" { (message.map(|m| name_text(&m.text("type"))).unwrap_or_default()) }
             td data-label="state" { (badge(&state, if state == "dead" { "bad" } else { "" })) }
             td.n data-label="attempts" { (message.map(|m| m.text("attempt")).unwrap_or_default()) }
             td data-label="since" { (time(since, now)) }

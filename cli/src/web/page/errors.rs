@@ -108,7 +108,7 @@ fn table(ask: &Ask, found: &Found, target: &Target, now: u64) -> Markup {
                             }
                             td data-label="first" { (time(group.first, now)) }
                             td data-label="last" { (time(group.last, now)) }
-                            @if many { td.names data-label="queues" { (queues(group)) } }
+                            @if many { td data-label="queues" { (queues(group)) } }
                             td.acts { (acts(ask, group, target)) }
                         }
                     }

@@ -65,14 +65,14 @@ fn line(ask: &Ask, one: &Group, target: &Query, now: u64) -> Markup {
             td { (badge(&one.state, if one.state == "paused" { "warn" } else { "" })) }
             td.n data-label="waiting" { (one.waiting) }
             td.n data-label="running" { (one.running) }
-            td.word data-label="first message" {
+            td data-label="first message" {
                 @if let Some(head) = &one.head { a href=(message(head)) { (name(head)) } }
             }
             td data-label="why" {
                 @if let Some(why) = &one.why { (badge(&why.code, "")) " " (why.why) }
             }
             td data-label="until" { (time(one.why.as_ref().and_then(|why| why.until), now)) }
-            td.word data-label="by" {
+            td data-label="by" {
                 @if let Some(why) = one.why.as_ref().filter(|why| !why.by.is_empty()) { (by(why, target)) }
             }
             td data-label="breaker" {

@@ -6,7 +6,7 @@ use maud::{html, Markup};
 
 use super::conditions;
 use super::layout::{layout, token, trail};
-use super::parts::{action, badge, bar, capital, name, time};
+use super::parts::{action, badge, bar, capital, name, name_text, time};
 use crate::failure::Failure;
 use crate::model::change::Target;
 use crate::model::coded;
@@ -273,11 +273,11 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
             table {
                 thead { tr {
                     @if marks { th { input #all type="checkbox" aria-label="mark all"; } }
-                    th { "id" } @if many { th { "queue" } } @if any { th { "state" } }
+                    th { "id" @if many { ", queue" } } @if any { th { "state" } }
                     @if types { th { "type" } } @if groups { th { "group" } }
                     @if runs { th { "consumer" } th { "since" } }
                     th.n { "attempt" } th { (when(state).0) }
-                    @if remarks { th { "error or note" } } th { "payload" }
+                    th { @if remarks { "error or note, " } "payload" }
                 } }
                 tbody {
                     @for (queue, message) in &found.messages {
@@ -286,14 +286,16 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
                             @if marks {
                                 td.mark { input type="checkbox" name="pick" value=(Chosen::pick(queue, id)) aria-label="mark"; }
                             }
-                            td.first { a href=(address(queue, id)) { (name(id)) } }
-                            @if many { td.names data-label="queue" { (name(queue)) } }
+                            td.first {
+                                a href=(address(queue, id)) { (name(id)) }
+                                @if many { div.note data-label="queue" { (name(queue)) } }
+                            }
                             @let own = message.text("state");
                             @if any { td data-label="state" { (badge(&own, if own == "dead" { "bad" } else { "" })) } }
-                            @if types { td.word data-label="type" { (cut(&message.text("type"), 40)) } }
-                            @if groups { td.word data-label="group" { (cut(&message.text("group"), 40)) } }
+                            @if types { td data-label="type" { (name_text(&message.text("type"))) } }
+                            @if groups { td data-label="group" { (name_text(&message.text("group"))) } }
                             @if runs {
-                                td.word data-label="consumer" { (cut(&message.text("consumer"), 60)) }
+                                td data-label="consumer" { (name_text(&message.text("consumer"))) }
                                 td data-label="since" { (time(message.number("started-at"), found.now)) }
                             }
                             td.n data-label="attempt" { (message.count("attempt")) }
@@ -301,15 +303,17 @@ fn table(ask: &Ask, found: &Found, filter: &Filter, many: bool) -> Markup {
                                 @if any { (when(&own).0) " " }
                                 (time(message.number(when(&own).1), found.now))
                             }
-                            @if remarks {
-                                td.grow data-label="error or note" {
-                                    @let reason = message.text("reason");
-                                    @if !reason.is_empty() { (badge(&reason, "")) " " }
-                                    @if runs { (bar(message)) " " }
-                                    (remark(&coded::texts(queue, message)))
+                            td.grow {
+                                @if remarks {
+                                    div data-label="error or note" {
+                                        @let reason = message.text("reason");
+                                        @if !reason.is_empty() { (badge(&reason, "")) " " }
+                                        @if runs { (bar(message)) " " }
+                                        (remark(&coded::texts(queue, message)))
+                                    }
                                 }
+                                code data-label="payload" { (cut(&coded::line(queue, message), 60)) }
                             }
-                            td.grow data-label="payload" { code { (cut(&coded::line(queue, message), 60)) } }
                         }
                     }
                 }

@@ -12,6 +12,9 @@ use crate::time_text::{relative, span, stamp, Millis};
 use crate::web::answer::Ask;
 use crate::web::query::Query;
 
+/// Number of characters from which on a name is broken anywhere.
+const WORD: usize = 20;
+
 /// Width of a chart, in units of its own.
 const WIDE: f64 = 100.0;
 
@@ -112,9 +115,14 @@ pub fn late(queue: &Queue) -> String {
 
 /// Returns a name or an id, which may be long and of any bytes, with all of it on hover.
 pub fn name(bytes: &[u8]) -> Markup {
-    let text = printable(bytes);
-    let short = cut(&text, 60);
-    html! { span.name title=(text) { (short) } }
+    name_text(&printable(bytes))
+}
+
+/// Returns a name that is text already. Only a long one may be broken within a word, and its
+/// column has room for half of a UUID in a line.
+pub fn name_text(text: &str) -> Markup {
+    let short = cut(text, 60);
+    html! { span.name.long[short.chars().count() > WORD] title=(text) { (short) } }
 }
 
 /// Returns a time, relative to the queue's clock, with all of it on hover.

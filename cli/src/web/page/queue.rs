@@ -33,7 +33,7 @@ use crate::web::query::Query;
 const SHOWN: usize = 25;
 
 /// Figures that the top of the page shows already, or that change all the time.
-const NO_SETTINGS: [&str; 13] = [
+const ABOVE: [&str; 18] = [
     "bytes",
     "groups",
     "consumers",
@@ -47,10 +47,15 @@ const NO_SETTINGS: [&str; 13] = [
     "lateness-p99",
     "lateness-max",
     "breakers-open",
+    "batches",
+    "deadto-error",
+    "events-error",
+    "detached",
+    "waits-for-slot",
 ];
 
 /// The counters since the queue was made.
-const COUNTERS: [&str; 11] = [
+const COUNTERS: [&str; 12] = [
     "sent",
     "duplicates",
     "delivered",
@@ -62,7 +67,11 @@ const COUNTERS: [&str; 11] = [
     "expired",
     "cancellations",
     "redriven",
+    "deadto-moved",
 ];
+
+/// The setting of DQ.CREATE that nothing changes later.
+const CLOCK: &str = "clock";
 
 /// All data of a queue from the server. Parts that the user may not ask for are empty.
 struct QueuePage {
@@ -202,18 +211,21 @@ fn ms(at: Option<Millis>) -> String {
     at.map_or("-".to_owned(), span)
 }
 
-/// Shows the settings and counters of a queue, with a link to the form that changes them.
+/// Shows the settings of a queue, with a link to the form that changes them, and its counters and
+/// other figures.
 fn settings(info: &Record, form: Option<&str>) -> Markup {
     let known: Vec<(Setting, String)> = settings::all()
         .filter_map(|setting| Some((setting, setting.value(info)?)))
         .collect();
     let is_other = |name: &str| {
-        !COUNTERS.contains(&name)
-            && !STATES.contains(&name)
-            && !NO_SETTINGS.contains(&name)
-            && name != "batches"
+        let elsewhere = [&COUNTERS[..], &STATES, &ABOVE, &[CLOCK]];
+        !elsewhere.iter().any(|names| names.contains(&name))
             && !known.iter().any(|(setting, _)| setting.name == name)
     };
+    let others = info
+        .fields()
+        .iter()
+        .map(|(key, value)| (shown(key), shown(value)));
     html! {
         div.columns {
             section #settings data-live {
@@ -227,20 +239,15 @@ fn settings(info: &Record, form: Option<&str>) -> Markup {
                             @else { b { (value) } @if !setting.usual.is_empty() { span.note { " usually " (setting.usual) } } }
                         }
                     }
-                    @for (key, value) in info.fields() {
-                        @let key = shown(key);
-                        @if is_other(&key) {
-                            dt { (key) }
-                            dd { @if *value == Value::Nil { span.none { "-" } } @else { (shown(value)) } }
-                        }
-                    }
+                    dt { (CLOCK) }
+                    dd { (info.text(CLOCK)) }
                 }
             }
             section #counters data-live {
                 h2 { "Since it was made" }
-                dl {
-                    @for key in COUNTERS { dt { (key) } dd { (info.count(key)) } }
-                }
+                dl { @for key in COUNTERS { dt { (key) } dd { (info.count(key)) } } }
+                h2 { "Now" }
+                dl { @for (key, value) in others.filter(|(key, _)| is_other(key)) { dt { (key) } dd { (value) } } }
             }
         }
     }

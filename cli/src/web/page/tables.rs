@@ -146,7 +146,7 @@ fn schedule_line(ask: &Ask, queue: &[u8], one: &Record, now: Option<Millis>) -> 
             td.first { (name(bytes))
                 @if one.flag("paused") { " " (badge("paused", "warn")) }
             }
-            @if many { td.names data-label="queue" { a href=(link("queue", "queue", queue)) { (name(queue)) } } }
+            @if many { td data-label="queue" { a href=(link("queue", "queue", queue)) { (name(queue)) } } }
             td data-label="rule" { code { (schedule::rule(one)) } }
             td data-label="next" { (time(one.number("next-at"), now)) }
             td data-label="last" { (time(one.number("last-at"), now)) }

@@ -3,7 +3,7 @@
 use maud::{html, Markup};
 
 use super::layout::{layout, Trail};
-use super::parts::{by_name, name};
+use super::parts::{by_name, name, name_text};
 use crate::model::workers::Worker;
 use crate::text::{plural, printable};
 use crate::time_text::span;
@@ -66,9 +66,9 @@ fn line(one: &Worker, many: bool) -> Markup {
     let rate = |i: usize| one.per_second.map(|rates| format!(" {:.1}/s", rates[i]));
     html! {
         tr data-row[many] {
-            td.first { (one.shown()) }
+            td.first { (name_text(one.shown())) }
             @if many {
-                td.names data-label="queues" {
+                td data-label="queues" {
                     @for (i, queue) in one.queues.iter().take(QUEUES).enumerate() {
                         @if i > 0 { ", " }
                         a href=(link("queue", "queue", queue)) { (name(queue)) }
@@ -80,8 +80,8 @@ fn line(one: &Worker, many: bool) -> Markup {
             td.n data-label="delivered" { (one.delivered) }
             td.n data-label="acked" { (one.acked) span.note { (rate(0).unwrap_or_default()) } }
             td.n data-label="nacked" { (one.nacked) span.note { (rate(1).unwrap_or_default()) } }
-            td data-label="seen" { (ago(one.idle)) }
-            td.grow data-label="holds" {
+            td data-label="seen" { time { (ago(one.idle)) } }
+            td.holds data-label="holds" {
                 @for held in one.held.iter().take(HELD) {
                     div {
                         a href=(message(&held.queue, &held.id)) { (name(&held.id)) } " "
