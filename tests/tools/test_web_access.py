@@ -68,7 +68,7 @@ def test_name_and_password_are_asked_for(start, passwords, shop):
     me = web.visitor()
     for page in ["", "queue?queue=shop", "payload?queue=shop&id=a1", "nope"]:
         assert "/login" in me.ask(page).address
-    assert me.ask("do?act=pause&queue=shop", {"csrf": ""}).status == 403
+    assert "/login" in me.ask("do?act=pause&queue=shop", {"csrf": ""}).address
     assert me.ask("login", {"user": "ann", "password": "wrong"}).status == 403
     assert me.ask("login", {"user": "bob", "password": "correct horse"}).status == 403
     assert me.ask("login", {"user": "ann", "password": "correct horse"}, Sec_Fetch_Site="cross-site").status == 403
@@ -108,6 +108,20 @@ def test_a_sign_in_leads_to_the_page_that_was_asked_for_and_keeps_the_name(start
     assert fields["password"] is None
     page = me.ask("login", {"user": fields["user"], "password": "correct horse", "next": fields["next"]})
     assert page.address.endswith(f"/{wanted}") and "é&1" in page.words()
+
+
+def test_what_is_sent_after_the_end_of_a_session_is_asked_again(start, passwords, shop):
+    me = start("--password-file", passwords).visitor()
+    ann = {"user": "ann", "password": "correct horse"}
+    me.ask("login", ann)
+    for sent in (me.get("confirm", act="pause", queue="shop", back="queue?queue=shop"), me.get("send", queue="shop")):
+        me.cookies.clear()
+        form = me.ask(sent.form(), {"csrf": sent.csrf(), "payload": "x"})
+        [next_] = [e["value"] for tag, e in form.elements() if e.get("name") == "next"]
+        again = me.ask("login", {**ann, "next": next_})
+        assert again.status == 200 and again.form() == sent.form(), again.words()
+    assert shop.execute_command("DQ.INFO", "shop")[b"paused"] is False
+    assert me.ask("nope", {}).status == 403, "in again, but not with the token of the page"
 
 
 @pytest.mark.parametrize(

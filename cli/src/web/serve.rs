@@ -172,8 +172,13 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
         });
     let visitor = match found {
         Ok(visitor) => visitor,
-        Err(Refusal::SignIn) if !request.posted && !request.path.starts_with("api/") => {
-            let next = request.query.link(&request.path);
+        Err(Refusal::SignIn) if !request.path.starts_with("api/") => {
+            // What was sent after the end of a session is asked again, by the page of its form.
+            let page = match request.path.as_str() {
+                "do" => "confirm",
+                path => path,
+            };
+            let next = request.query.link(page);
             return to(&link("login", "next", known_page(&next).as_bytes()), None);
         }
         Err(refusal) => return refuse(refusal, &request.path),
