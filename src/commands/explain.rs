@@ -3,7 +3,7 @@
 use super::inspect::{events_error, inspect};
 use crate::redis::spec::{Access, Arg, CommandSpec, Keys};
 use crate::redis::{Args, CommandResult, Context};
-use crate::server::children::{first_open, queues_of_children};
+use crate::server::children::{first_open, queues_of_children, waits_for_dead};
 use dq_queue::args::{self, Words};
 use dq_queue::queue::inspect::explain::Code;
 
@@ -25,15 +25,15 @@ fn run(ctx: &mut Context, args: Args<'_>) -> CommandResult {
     let events_error = events_error(ctx, key)?;
     let explained = inspect(ctx, key, |_, queue| {
         let (queue, now) = queue?;
-        let queues = queues_of_children(queue, id);
-        Some((queue.explain(id, now)?, queues))
+        let kin = (queues_of_children(queue, id), waits_for_dead(queue, id));
+        Some((queue.explain(id, now)?, kin))
     })?;
-    let Some((mut explanation, queues)) = explained else {
+    let Some((mut explanation, (queues, dead_first))) = explained else {
         ctx.reply().null();
         return Ok(());
     };
     if explanation.code == Code::ChildrenOpen {
-        explanation.by = first_open(ctx, SPEC.name, (key, id), &queues);
+        explanation.by = first_open(ctx, SPEC.name, (key, id), &queues, dead_first);
     }
     let reply = ctx.reply();
     reply.map(4);

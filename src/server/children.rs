@@ -4,6 +4,7 @@ use crate::redis::{Context, Name, OwnedName};
 use crate::server::{clock, rights};
 use dq_queue::args::children::Cursor;
 use dq_queue::family::slot_of_key;
+use dq_queue::message::kin::Children;
 use dq_queue::message::state::State;
 use dq_queue::queue::inspect::view::View;
 use dq_queue::{Queue, Seq};
@@ -12,6 +13,8 @@ use dq_queue::{Queue, Seq};
 const QUEUES: usize = 16;
 /// The greatest number of children among which one that has not ended is searched.
 const LOOKED_AT: usize = 1000;
+/// The number of children that are looked at in one step of that search.
+const AT_ONCE: usize = 32;
 
 /// A child, as a client sees it.
 pub struct Child {
@@ -78,24 +81,48 @@ pub fn list(
 
 /// The keys of the queues that have reported children to the message with this id.
 pub fn queues_of_children(queue: &Queue, id: &[u8]) -> Vec<Box<[u8]>> {
-    let message = queue.find(id).and_then(|seq| queue.message(seq));
-    let children = message.and_then(|message| message.children());
+    let children = children_of(queue, id);
     children.map_or(Vec::new(), |children| children.queues.clone())
 }
 
-/// The id of a child that has not ended: a dead one, or else the first. It looks through a bounded
-/// part of them.
+/// Whether the message with this id waits for a dead child, or is about to die of one.
+pub fn waits_for_dead(queue: &Queue, id: &[u8]) -> bool {
+    children_of(queue, id).is_some_and(|children| children.counts.kept > 0 || children.dies)
+}
+
+fn children_of<'q>(queue: &'q Queue, id: &[u8]) -> Option<&'q Children> {
+    let message = queue.find(id).and_then(|seq| queue.message(seq))?;
+    message.children()
+}
+
+/// The id of a child that has not ended: a dead one if the message waits for one, or else the first.
+/// It looks through a bounded part of them, and no further than to the first that will do: a child
+/// costs as much as reading a message.
 pub fn first_open(
     ctx: &mut Context,
     command: &str,
     parent: (Name<'_>, &[u8]),
     queues: &[Box<[u8]>],
+    dead_first: bool,
 ) -> Option<Box<[u8]>> {
-    let (_, children) = list(ctx, command, parent, queues, Cursor::default(), LOOKED_AT);
-    let is_open = |child: &&Child| !matches!(child.state, State::Finished | State::Cancelled);
-    let dead = children.iter().find(|child| child.state == State::Dead);
-    let open = dead.or_else(|| children.iter().find(is_open));
-    open.map(|child| child.id.clone())
+    let mut open = None;
+    let mut from = Cursor::default();
+    for _ in 0..LOOKED_AT.div_ceil(AT_ONCE) {
+        let (next, children) = list(ctx, command, parent, queues, from, AT_ONCE);
+        for child in children {
+            match child.state {
+                State::Dead if dead_first => return Some(child.id),
+                State::Dead | State::Finished | State::Cancelled => {}
+                _ if dead_first => open = open.or(Some(child.id)),
+                _ => return Some(child.id),
+            }
+        }
+        match next {
+            Some(next) => from = next,
+            None => break,
+        }
+    }
+    open
 }
 
 /// Children in one queue, and the place at which to continue in it.

@@ -375,3 +375,23 @@ def test_other_queues_are_shown_only_to_who_may_read_them_by_one_command(server,
             assert bool(children[1]) == shown
             assert as_map(explained)["by"] == (b"c1" if shown else None)
     r.execute_command("ACL", "DELUSER", "limited")
+
+
+def test_explain_looks_no_further_than_to_the_child_that_it_names(r, q):
+    costs = []
+    for parent, n in ("few", 1), ("many", 1000):
+        q.send("x", "ID", parent, "CHILDREN", n)
+        q.do("MSEND", n, *["c"] * n, "PARENT", q.key, parent, "DELAY", 60_000)
+        r.config_resetstat()
+        for _ in range(50):
+            assert explained(q, parent)[0] == b"children-open"
+        costs.append(r.info("commandstats")["cmdstat_dq.explain"]["usec_per_call"])
+    assert costs[1] < 10 * costs[0], costs
+
+
+def test_explain_names_a_child_that_holds_the_parent_and_no_other(q):
+    q.send("x", "ID", "p", "CHILDREN", 2)
+    child(q, q, "gone", "ONDEAD", "GO")
+    child(q, q, "open", "DELAY", 99)
+    q.nack(q.one().receipt, "FATAL")
+    assert explained(q) == (b"children-open", b"It waits for 2 children, of which 1 have ended.", b"open")
