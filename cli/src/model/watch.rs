@@ -24,7 +24,7 @@ const BUDGET: usize = 1000;
 
 /// Maximum number of samples that are kept of all queues together. Each takes about 110
 /// bytes.
-const POINTS: usize = 150_000;
+const POINTS: usize = 100_000;
 
 /// Asks the server for the figures of its queues.
 pub struct Watch {
@@ -198,7 +198,7 @@ impl Entry {
 impl Board {
     /// Takes over the changes that a step has brought.
     pub fn take(&mut self, round: Round) {
-        let kept = (POINTS / round.names.max(1)).clamp(15, KEPT);
+        let kept = (POINTS / round.names.max(1)).clamp(10, KEPT);
         let names = round.fresh.iter().map(|queue| &queue.name);
         let families: BTreeSet<Vec<u8>> = names
             .chain(&round.gone)
