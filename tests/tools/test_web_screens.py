@@ -89,7 +89,10 @@ def long_names(do) -> str:
         if n % 3 == 1:
             do("DQ.NACK", images, receipt, "FATAL", "ERROR", error)
     for n in range(3):
-        do("DQ.SEND", orders, "x", "ID", name(f"order {n}"), "GROUP", name(n))
+        do("DQ.SEND", orders, "x", "ID", name(f"order {n}"), "GROUP", f"user-{n}")
+        do("DQ.PAUSE", orders, "GROUP", f"user-{n}")
+    do("DQ.RESUME", orders, "GROUP", "user-0")
+    do("DQ.SEND", orders, "x", "ID", name("order"))
     do("DQ.FETCH", orders, "COUNT", 2, "CONSUMER", name("consumer"), "LEASE", 600_000)
     return name("parent")
 
@@ -137,7 +140,7 @@ def test_columns_are_as_wide_as_what_they_have(site, r3, clean):
     parent = long_names(r3.execute_command)
     pages = [f"messages?queues=*&state={state}" for state in ("running", "ready", "dead", "finished", "held", "any&payload=*")]
     pages += ["messages?queue=images.thumbnails&state=dead", "errors", "workers", "queue?queue=images.thumbnails&groups=all"]
-    pages += [f"message?queue=orders.fulfilment.eu-west-1&id={parent}"]
+    pages += [f"{page}?queue=orders.fulfilment.eu-west-1&id={parent}" for page in ("queue", "message")]
     lines = """
         const lines = (e) => {
           const range = document.createRange(); range.selectNodeContents(e);
