@@ -1,6 +1,9 @@
 //! The settings of a queue, which hold for all its messages, and their
 //! defaults.
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
 use crate::dead_letters::DeadTo;
 use crate::transition::DEFAULT_EVENTS_LEN;
 use crate::Millis;
@@ -286,7 +289,25 @@ pub struct Changes {
     pub events_len: Option<u64>,
 }
 
+/// How many different settings are remembered, to be shared.
+const MOST_KNOWN: usize = 8;
+
 impl Settings {
+    /// These settings, for a queue. Queues with the same settings share one allocation, if these are
+    /// among the last few that were asked for.
+    pub fn shared(self) -> Arc<Settings> {
+        static KNOWN: Mutex<VecDeque<Weak<Settings>>> = Mutex::new(VecDeque::new());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut alive = known.iter().filter_map(Weak::upgrade);
+        if let Some(shared) = alive.find(|one| **one == self) {
+            return shared;
+        }
+        let own = Arc::new(self);
+        known.push_front(Arc::downgrade(&own));
+        known.truncate(MOST_KNOWN);
+        own
+    }
+
     /// The settings of a queue that is created with `changes`. These come before `backoff`, all
     /// of which is left out if they have a BACKOFF.
     pub fn created(&self, changes: &Changes, backoff: DefaultBackoff) -> Settings {

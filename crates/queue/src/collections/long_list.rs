@@ -47,7 +47,11 @@ impl<T> LongList<T> {
                 piece.push_back(entry);
                 self.pieces.push_back(piece);
             }
-            None => self.pieces.push_back(VecDeque::from([entry])),
+            None => {
+                // A list doubles from four, and most lists have one piece.
+                self.pieces.reserve_exact(1);
+                self.pieces.push_back(VecDeque::from([entry]));
+            }
         }
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod merge;
 pub mod name_table;
 pub mod number_table;
 pub mod ordered;
+pub mod rare;
 pub mod rate_window;
 pub mod slots;
 pub mod table;

@@ -153,6 +153,10 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
         let is_full = |piece: &Piece<T, PAGE>| piece.pages.len() == PIECE;
         if self.pieces.last().is_none_or(is_full) {
             let room = if self.pieces.is_empty() { 0 } else { PIECE };
+            if self.pieces.is_empty() {
+                // A list doubles from four, and most tables have one piece.
+                self.pieces.reserve_exact(1);
+            }
             self.pieces.push(Piece {
                 pages: Vec::with_capacity(room),
                 taken: Vec::with_capacity(room),

@@ -23,6 +23,14 @@ pub struct FirstDues {
 }
 
 impl FirstDues {
+    /// No times.
+    pub const fn new() -> FirstDues {
+        FirstDues {
+            counts: BTreeMap::new(),
+            shift: 0,
+        }
+    }
+
     /// Enters a message that was first due at `at` (Unix ms). O(1).
     pub fn insert(&mut self, at: Millis) {
         *self.counts.entry(at >> self.shift).or_default() += 1;

@@ -20,6 +20,17 @@ pub struct Held {
 }
 
 impl Held {
+    /// No messages.
+    pub const fn new() -> Held {
+        Held {
+            all: TimeIndex::new(),
+            ends: TimeIndex::new(),
+            dying: OrderedSet::new(),
+            by_children: 0,
+            parked: 0,
+        }
+    }
+
     /// Notes the end of the limited wait of a message (Unix ms).
     pub fn ends_at(&mut self, seq: Seq, at: Millis) {
         self.ends.insert((at, seq), ());

@@ -59,7 +59,7 @@ impl Lane {
         earlier(first(&self.due), self.next_promotion()).filter(|(due, _)| *due <= now)
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.delayed.is_empty() && self.retry.is_empty() && self.due.is_empty()
     }
 
@@ -101,6 +101,11 @@ impl Run {
 pub struct Lanes(Vec<(i8, Lane)>);
 
 impl Lanes {
+    /// No lanes.
+    pub const fn new() -> Lanes {
+        Lanes(Vec::new())
+    }
+
     /// Builds the lanes of a snapshot from lanes sorted by priority, none of them
     /// empty.
     pub fn from_sorted(lanes: Vec<(i8, Lane)>) -> Lanes {
@@ -187,12 +192,20 @@ impl Lanes {
         found.ok().and_then(|at| Some(&self.0.get(at)?.1))
     }
 
+    /// Adds a lane. Nearly all queues have one, and a list doubles from four, so it grows by one.
+    #[cold]
+    #[inline(never)]
+    fn add_lane(&mut self, at: usize, priority: i8) {
+        self.0.reserve_exact(1);
+        self.0.insert(at, (priority, Lane::default()));
+    }
+
     #[inline]
     fn lane_mut(&mut self, priority: i8) -> Option<&mut Lane> {
         let at = match self.0.binary_search_by_key(&priority, |(p, _)| *p) {
             Ok(at) => at,
             Err(at) => {
-                self.0.insert(at, (priority, Lane::default()));
+                self.add_lane(at, priority);
                 at
             }
         };

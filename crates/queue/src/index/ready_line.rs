@@ -88,6 +88,15 @@ pub enum Kind {
 }
 
 impl ReadyLine {
+    /// A line without positions.
+    pub const fn new() -> ReadyLine {
+        ReadyLine {
+            steady: OrderedSet::new(),
+            half_open: OrderedSet::new(),
+            hidden: OrderedSet::new(),
+        }
+    }
+
     /// Builds a line from positions in any order.
     pub fn from_positions(positions: Vec<(Position, Kind)>) -> ReadyLine {
         let of = |kind: Kind| {
@@ -252,6 +261,11 @@ pub struct Expected {
 pub type Lane = OrderedSet<(Millis, Seq, GroupIx)>;
 
 impl Expected {
+    /// No positions.
+    pub const fn new() -> Expected {
+        Expected { lanes: Vec::new() }
+    }
+
     /// All positions, one set for each priority, to be freed.
     pub fn into_lanes(self) -> impl Iterator<Item = Lane> {
         self.lanes.into_iter().map(|(_, lane)| lane)

@@ -8,6 +8,7 @@ use crate::collections::footprint::allocated;
 use crate::collections::long_list::LongList;
 use crate::collections::name_table::NameTable;
 use crate::collections::ordered::OrderedSet;
+use crate::collections::rare::{unused, Rare};
 use crate::message::id::{hash_name, NameHasher};
 use crate::message::state::StoredState;
 use crate::{Millis, Seq, TimeIndex};
@@ -55,7 +56,7 @@ pub struct Records {
     /// Dead messages.
     pub dead: TimeIndex,
     /// Ids that are still taken though their records are gone.
-    pub dedup: DedupMemory,
+    pub dedup: Rare<DedupMemory>,
     /// The number of records that have a group.
     pub grouped: usize,
 }
@@ -91,6 +92,18 @@ fn earliest(one: &TimeIndex, other: &TimeIndex) -> Option<(Millis, Seq)> {
 }
 
 impl Records {
+    /// No records.
+    pub const fn new() -> Records {
+        Records {
+            finished: TimeIndex::new(),
+            cancelled: TimeIndex::new(),
+            own: None,
+            dead: TimeIndex::new(),
+            dedup: Rare::UNUSED,
+            grouped: 0,
+        }
+    }
+
     /// Adds a record in the stored state of an ended message. O(log n).
     pub fn insert(&mut self, stored: StoredState, record: Record) {
         if let Some(end) = record.own_end {
@@ -173,6 +186,13 @@ impl Records {
         self.dead.first().map(|(key, ())| key)
     }
 
+    /// Whether there are neither records nor remembered ids.
+    pub fn is_empty(&self) -> bool {
+        let main = [&self.finished, &self.cancelled, &self.dead];
+        let has_any = main.iter().any(|index| !index.is_empty());
+        !has_any && self.own.is_none() && self.dedup.oldest().is_none()
+    }
+
     /// The indexes, for freeing.
     pub fn into_indexes(self) -> Vec<TimeIndex> {
         let own = self.own.map(|own| [own.finished, own.cancelled]);
@@ -188,6 +208,7 @@ impl Records {
         own + self.finished.memory_bytes()
             + self.cancelled.memory_bytes()
             + self.dead.memory_bytes()
+            + self.dedup.box_bytes()
             + self.dedup.memory_bytes()
     }
 }
@@ -258,6 +279,8 @@ pub struct DedupMemory {
     /// Bytes allocated for the ids.
     id_bytes: usize,
 }
+
+unused!(DedupMemory);
 
 /// The bytes allocated for an id behind the two counts of its owners.
 fn bytes_of(id: &[u8]) -> usize {

@@ -20,6 +20,14 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    /// No messages.
+    pub const fn new() -> Waiting {
+        Waiting {
+            plain: Lanes::new(),
+            grouped: Lanes::new(),
+        }
+    }
+
     /// Inserts a message. O(log n).
     pub fn insert(&mut self, stored: StoredState, pending_key: PendingKey) {
         self.lanes_mut(&pending_key).insert(stored, pending_key);
@@ -98,6 +106,12 @@ impl Waiting {
         let unpromoted = [StoredState::Delayed, StoredState::Retry].into_iter();
         let indexes = unpromoted.flat_map(|stored| self.indexes(stored));
         indexes.filter_map(after).min()
+    }
+
+    /// Whether no message waits. O(lanes).
+    pub fn is_empty(&self) -> bool {
+        let all = [&self.plain, &self.grouped].into_iter();
+        all.flat_map(Lanes::iter).all(|(_, lane)| lane.is_empty())
     }
 
     /// All indexes, to be freed.

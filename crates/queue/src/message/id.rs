@@ -17,6 +17,7 @@ use super::body::Content;
 use super::store::Store;
 use super::Message;
 use crate::collections::name_table::NameTable;
+use crate::collections::rare::{unused, Rare};
 use crate::{Millis, Seq};
 
 /// Length of a generated id as text, in bytes.
@@ -127,6 +128,8 @@ impl Given {
     }
 }
 
+unused!(NameTable<Given>, Vec<(Seq, u64)>);
+
 /// The ids of the messages of a queue.
 #[derive(Debug, Clone)]
 pub struct Ids {
@@ -136,9 +139,9 @@ pub struct Ids {
     since: Seq,
     /// Earlier salts in order, each with the number of the first message that has
     /// it.
-    earlier: Vec<(Seq, u64)>,
+    earlier: Rare<Vec<(Seq, u64)>>,
     hasher: NameHasher,
-    given: NameTable<Given>,
+    given: Rare<NameTable<Given>>,
 }
 
 impl Ids {
@@ -147,9 +150,9 @@ impl Ids {
         Ids {
             salt,
             since: 0,
-            earlier: Vec::new(),
+            earlier: Rare::default(),
             hasher: NameHasher::default(),
-            given: NameTable::default(),
+            given: Rare::default(),
         }
     }
 
@@ -178,7 +181,7 @@ impl Ids {
     /// until the queue is loaded again or gets another salt while it is empty.
     pub fn renew(&mut self, store: &Store, first: Seq, salt: u64) {
         if store.len() == 0 {
-            self.earlier.clear();
+            self.earlier = Rare::default();
         } else {
             self.earlier.push((self.since, self.salt));
         }
@@ -196,7 +199,7 @@ impl Ids {
             None => 0,
         };
         salts.retain(|(first, _)| *first < self.since);
-        self.earlier = salts;
+        self.earlier = Rare::unless(salts.is_empty(), salts);
     }
 
     /// The id of a message.
@@ -270,7 +273,8 @@ impl Ids {
     /// if two have the same id, and stops there. O(n).
     pub fn insert_all(&mut self, store: &Store, hashed: &[(u64, Seq)]) -> bool {
         if self.given.is_empty() {
-            self.given = NameTable::with_capacity(hashed.len());
+            let is_unused = hashed.is_empty();
+            self.given = Rare::unless(is_unused, NameTable::with_capacity(hashed.len()));
         }
         hashed.iter().all(|(hash, seq)| {
             let id = store.given_id(*seq);
@@ -297,7 +301,8 @@ impl Ids {
 
     /// Bytes allocated. O(1).
     pub fn memory_bytes(&self) -> usize {
-        self.given.allocation_size() + self.earlier.capacity() * size_of::<(Seq, u64)>()
+        let boxes = self.given.box_bytes() + self.earlier.box_bytes();
+        boxes + self.given.allocation_size() + self.earlier.capacity() * size_of::<(Seq, u64)>()
     }
 }
 

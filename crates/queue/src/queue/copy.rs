@@ -2,6 +2,7 @@
 
 use crate::seeded::{seeded, Bug};
 
+use crate::collections::rare::Rare;
 use crate::op::Effects;
 use crate::queue::notes::Notes;
 use crate::queue::Queue;
@@ -23,11 +24,13 @@ impl Queue {
         copy.stay_all(now);
         copy.send_reruns(now);
         copy.state.consumers.forget_tokens();
-        copy.state.old_ends.clear();
+        if let Some(seldom) = copy.state.seldom.used_mut() {
+            seldom.old_ends = Rare::default();
+            seldom.unsettled = None;
+        }
         copy.settle_some(usize::MAX);
         // A child counts once, and not again in a copy.
         copy.cut_parents();
-        copy.state.unsettled = None;
         copy.notes.effects = Effects::default();
         copy
     }

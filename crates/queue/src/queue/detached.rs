@@ -1,5 +1,7 @@
 //! The ties of the queue to other keys, and how they are cut.
 
+use std::sync::Arc;
+
 use crate::detached::{Detached, Ties};
 use crate::message::Message;
 use crate::op::Done;
@@ -13,7 +15,7 @@ impl Queue {
         Ties {
             events: self.state.settings.events.is_some(),
             dead_to: self.state.settings.dead_to.is_some(),
-            parents: self.state.siblings.is_some()
+            parents: self.state.seldom.has_siblings()
                 || self.indexes.has_reruns
                     && self.state.store.iter().any(|(_, message)| {
                         let rerun = message.rerun();
@@ -43,7 +45,7 @@ impl Queue {
 
     /// The ties that the queue has lost, if there are any.
     pub fn detached(&self) -> Option<&Detached> {
-        self.state.detached.as_deref()
+        self.state.seldom.detached.as_deref()
     }
 
     /// Cuts these ties. Nobody is told. O(children).
@@ -53,15 +55,15 @@ impl Queue {
             return Done::Ok;
         }
         if what.events {
-            self.state.settings.events = None;
+            Arc::make_mut(&mut self.state.settings).events = None;
         }
         if what.dead_to {
-            self.state.settings.dead_to = None;
+            Arc::make_mut(&mut self.state.settings).dead_to = None;
         }
         if what.parents {
             self.cut_parents();
         }
-        let detached = self.state.detached.get_or_insert_default();
+        let detached = self.state.seldom.detached.get_or_insert_default();
         detached.events |= what.events;
         detached.dead_to |= what.dead_to;
         self.settle_detached();
@@ -71,10 +73,15 @@ impl Queue {
 
     /// Cuts all messages from their parents.
     pub(in crate::queue) fn cut_parents(&mut self) {
-        if let Some(all) = self.state.siblings.take() {
+        if let Some(all) = self
+            .state
+            .seldom
+            .used_mut()
+            .and_then(|seldom| seldom.siblings.take())
+        {
             let children = self.state.store.iter().map(|(seq, _)| seq);
             let children = children.filter(|seq| all.number_of(*seq).is_some());
-            let detached = self.state.detached.get_or_insert_default();
+            let detached = self.state.seldom.detached.get_or_insert_default();
             detached.children.extend(children);
             self.discard_siblings(*all);
         }
@@ -103,7 +110,7 @@ impl Queue {
 
     /// Forgets that options were turned off which are given now.
     pub(in crate::queue) fn attach(&mut self, changes: &Changes) {
-        if let Some(detached) = &mut self.state.detached {
+        if let Some(detached) = self.state.seldom.detached_mut() {
             detached.events &= changes.events.is_none();
             detached.dead_to &= changes.dead_to.is_none();
             self.settle_detached();
@@ -112,7 +119,7 @@ impl Queue {
 
     /// A message goes that may have been cut from its parent.
     pub(in crate::queue) fn detached_gone(&mut self, seq: Seq) {
-        if let Some(detached) = &mut self.state.detached {
+        if let Some(detached) = self.state.seldom.detached_mut() {
             detached.children.remove(&seq);
             self.settle_detached();
         }
@@ -120,7 +127,7 @@ impl Queue {
 
     /// All messages go.
     pub(in crate::queue) fn all_detached_gone(&mut self) {
-        if let Some(detached) = &mut self.state.detached {
+        if let Some(detached) = self.state.seldom.detached_mut() {
             detached.children.clear();
             self.settle_detached();
         }
@@ -128,8 +135,14 @@ impl Queue {
 
     fn settle_detached(&mut self) {
         let is_nothing = |detached: &Detached| detached.ties().is_nothing();
-        if self.state.detached.as_deref().is_some_and(is_nothing) {
-            self.state.detached = None;
+        if self
+            .state
+            .seldom
+            .detached
+            .as_deref()
+            .is_some_and(is_nothing)
+        {
+            self.state.seldom.detached = None;
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The indexes follow from the state. They are built anew when a queue is loaded.
 
+use crate::collections::rare::{unused, Rare};
 use crate::index::first_dues::FirstDues;
 use crate::index::held::Held;
 use crate::index::ready_line::{Expected, ReadyLine};
@@ -9,18 +10,18 @@ use crate::{Millis, TimeIndex};
 /// The indexes of a queue; the default is where loading begins.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Indexes {
-    pub(super) waiting: Waiting,
+    pub(super) waiting: Rare<Waiting>,
     /// Held messages.
-    pub(super) held: Held,
+    pub(super) held: Rare<Held>,
     /// The first due times of pending messages that have come back.
-    pub(super) first_dues: FirstDues,
+    pub(super) first_dues: Rare<FirstDues>,
     /// Pending messages that have a TTL, by the time at which it ends.
-    pub(super) expiring: TimeIndex,
+    pub(super) expiring: Rare<TimeIndex>,
     /// Ready line: the groups that can give a message now, in the order in which
     /// they will.
-    pub(super) ready_line: ReadyLine,
+    pub(super) ready_line: Rare<ReadyLine>,
     /// Groups that will be able to deliver from a certain time on, by that time.
-    pub(super) expected: Expected,
+    pub(super) expected: Rare<Expected>,
     /// Number of due messages in groups that can give.
     pub(super) grouped_ready: u64,
     /// Number of leased messages that belong to a group.
@@ -37,3 +38,12 @@ pub(super) struct Indexes {
     /// late.
     pub(super) wake: Millis,
 }
+
+unused!(
+    Waiting = Waiting::new(),
+    Expected = Expected::new(),
+    Held = Held::new(),
+    FirstDues = FirstDues::new(),
+    TimeIndex = TimeIndex::new(),
+    ReadyLine = ReadyLine::new()
+);

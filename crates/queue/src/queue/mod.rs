@@ -33,6 +33,7 @@ mod ops;
 mod packing;
 mod reach;
 pub mod rebuild;
+mod seldom;
 #[cfg(any(test, feature = "validate"))]
 mod shape;
 mod state;
@@ -44,28 +45,21 @@ mod time;
 pub use time::lead::MAX_LEAD;
 pub use time::Progress;
 
-use std::collections::BTreeMap;
-
-use crate::collections::rate_window::RateWindow;
-use crate::consumer::Consumers;
+use crate::collections::rare::Rare;
 use crate::error::Error;
-use crate::groups::Groups;
-use crate::index::leases::Leases;
 use crate::index::ready_line::Join;
-use crate::index::records::Records;
 use crate::message::body::Content;
 use crate::message::id::{generated, Id, Ids, GENERATED_LEN};
 use crate::message::state::StoredState;
 use crate::message::store::Store;
 use crate::message::Message;
 use crate::op::{Done, Effects, Moment, Op, Ticked};
-use crate::schedule::Schedules;
 use crate::seeded::settles_late;
 use crate::settings::{Clock, Fair, Settings};
-use crate::stats::{Lateness, Totals};
 use crate::{Millis, Receipt, Seq, NEVER};
 use indexes::Indexes;
 use notes::Notes;
+use seldom::Seldom;
 use state::State;
 
 /// A delay queue.
@@ -85,11 +79,20 @@ impl Queue {
     /// queues.
     pub fn new(settings: Settings, clock: Clock, salt: u64) -> Queue {
         let fair = settings.fair;
-        let mut store = Store::default();
-        store.set_packing(settings.compress);
+        let seldom = Rare::unless(
+            fair == Fair::Count,
+            Seldom {
+                fair: Some(Box::default()),
+                ..Seldom::default()
+            },
+        );
+        let mut store = Rare::default();
+        if settings.compress {
+            Store::set_packing(&mut store, true);
+        }
         Queue {
             state: State {
-                settings,
+                settings: settings.shared(),
                 clock,
                 last: match clock {
                     Clock::Manual(start) => start,
@@ -100,26 +103,15 @@ impl Queue {
                 ticket: 0,
                 ids: Ids::new(salt),
                 store,
-                leases: Leases::default(),
-                records: Records::default(),
-                consumers: Consumers::default(),
-                old_ends: BTreeMap::new(),
-                schedules: Schedules::default(),
-                totals: Totals::default(),
-                lateness: Lateness::default(),
-                window: RateWindow::default(),
+                leases: Rare::default(),
+                records: Rare::default(),
+                consumers: Rare::default(),
+                totals: Rare::default(),
+                lateness: Rare::default(),
                 paused_until: None,
-                groups: Groups::default(),
-                plain_breaker: None,
+                groups: Rare::default(),
+                seldom,
                 plain_position: None,
-                batches: None,
-                siblings: None,
-                dedup_ids: None,
-                dead_letters: None,
-                detached: None,
-                unsettled: None,
-                limits: None,
-                fair: (fair != Fair::Count).then(Box::default),
             },
             indexes: Indexes {
                 wake: NEVER,
@@ -255,7 +247,7 @@ impl Queue {
     /// queue.
     pub fn find(&self, id: &[u8]) -> Option<Seq> {
         let seq = self.state.ids.find(&self.state.store, id)?;
-        match self.state.unsettled.is_some() && self.is_at(seq, StoredState::Leaving) {
+        match self.state.seldom.has_unsettled() && self.is_at(seq, StoredState::Leaving) {
             true => None,
             false => Some(seq),
         }

@@ -168,7 +168,7 @@ impl Queue {
             });
             let (changes_nothing, counted) = entered.unwrap_or_default();
             is_behind =
-                changes_nothing && (self.state.limits.is_none() || seeded(Bug::LimitByBacklog));
+                changes_nothing && (!self.state.seldom.has_limits() || seeded(Bug::LimitByBacklog));
             if counted && keys.stored == StoredState::Due {
                 self.indexes.grouped_ready += 1;
                 self.notes.effects.happened.add(Happened::READY);
@@ -243,13 +243,13 @@ impl Queue {
     /// Ends a lease that was already taken out of the index of leases. The caller
     /// then sets the stored state of the message.
     pub(super) fn end_lease(&mut self, lease: Lease) -> Option<Ended> {
-        if self.state.batches.is_some() {
+        if self.state.seldom.has_batches() {
             self.member_stopped(lease.seq);
         }
-        if self.state.limits.is_some() {
+        if self.state.seldom.has_limits() {
             self.release_limits(lease.seq);
         }
-        if self.state.fair.is_some() {
+        if self.state.seldom.has_fair() {
             self.settle_time(lease.seq);
         }
         let message = self.state.store.get_mut(lease.seq)?;

@@ -5,8 +5,12 @@ use hashbrown::HashSet;
 use super::bulk::removal::garbage::Garbage;
 use super::inspect::pages::AllPages;
 use super::time::lead::Lead;
+use crate::collections::rare::{unused, Rare};
 use crate::message::id::NameHasher;
 use crate::op::{Deliveries, Effects};
+
+/// Ids of messages whose end is waited for.
+pub(super) type Watched = HashSet<Box<[u8]>, NameHasher>;
 
 /// The notes of a server about a queue; a copy begins with the default.
 #[derive(Debug, Clone, Default)]
@@ -17,12 +21,14 @@ pub(super) struct Notes {
     /// The walks of clients that list messages page by page.
     pub(super) pages: AllPages,
     /// Ids whose end some client waits for.
-    pub(super) watched: HashSet<Box<[u8]>, NameHasher>,
+    pub(super) watched: Rare<Watched>,
     /// The clock of the queue while it is ahead of the server's.
-    pub(super) ahead: Option<Lead>,
+    pub(super) ahead: Option<Box<Lead>>,
     /// Empty list with the capacity of the last deliveries, kept so that the next
     /// FETCH need not allocate.
     pub(super) given: Deliveries,
     /// The parts that no longer belong to the queue and are still to be freed.
-    pub(super) garbage: Garbage,
+    pub(super) garbage: Rare<Garbage>,
 }
+
+unused!(Watched);

@@ -38,7 +38,7 @@ impl Queue {
     /// Whether messages may have parents. O(1).
     #[inline]
     pub fn may_have_parents(&self) -> bool {
-        self.state.siblings.is_some() || self.indexes.has_reruns
+        self.state.seldom.has_siblings() || self.indexes.has_reruns
     }
 
     /// All other keys that changes of the queue may write to. O(sets of siblings), and O(messages)
@@ -46,7 +46,12 @@ impl Queue {
     pub fn tied_keys(&self) -> BTreeSet<&[u8]> {
         let mut keys = self.event_keys();
         keys.extend(self.state.settings.dead_to.iter().map(|to| &*to.key));
-        let parents = self.state.siblings.iter().flat_map(|all| all.parents());
+        let parents = self
+            .state
+            .seldom
+            .siblings
+            .iter()
+            .flat_map(|all| all.parents());
         keys.extend(parents.map(|parent| &*parent.key));
         if self.indexes.has_reruns {
             let messages = self.state.store.iter().map(|(_, message)| message);
@@ -82,7 +87,7 @@ impl Queue {
                 self.tied_keys()
             }
             Reach::Nothing | Reach::Events => self.event_keys(),
-            Reach::Ends(seqs) if self.state.batches.is_none() => {
+            Reach::Ends(seqs) if !self.state.seldom.has_batches() => {
                 let messages = seqs.iter().filter_map(|seq| self.state.store.get(*seq));
                 let parents = seqs.iter().filter_map(|seq| self.parent_of(*seq));
                 let parents = parents.chain(messages.filter_map(rerun_parent));

@@ -76,7 +76,7 @@ impl Queue {
             Event::SettledAge => self.next_settled_age(),
             Event::DeadAge | Event::DeadCount => self.state.records.oldest_dead(),
             Event::ConsumerAge => self.state.consumers.next_forget().map(|at| (at, 0)),
-            Event::Fire => self.state.schedules.first_by_time(),
+            Event::Fire => self.state.seldom.schedules.first_by_time(),
             Event::Release => self.indexes.held.dying.first().map(|(seq, ())| (0, seq)),
             Event::SettledCount => self.state.records.oldest_settled(),
             Event::PauseEnd | Event::DedupAge | Event::DedupIdEnd => None,

@@ -125,6 +125,16 @@ pub struct Schedules {
 }
 
 impl Schedules {
+    /// No schedules.
+    pub const fn new() -> Schedules {
+        Schedules {
+            by_name: BTreeMap::new(),
+            names: BTreeMap::new(),
+            by_time: OrderedSet::new(),
+            next_number: 0,
+        }
+    }
+
     /// The number of schedules.
     pub fn len(&self) -> usize {
         self.by_name.len()

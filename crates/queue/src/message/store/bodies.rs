@@ -41,8 +41,8 @@ const LOOKED: usize = 16;
 /// is freed too: some hundred bytes.
 const MANY: usize = 16;
 
-/// Chunk descriptions in one allocation. Few, because most queues are small.
-const NEIGHBOURS: usize = 2;
+/// Chunk descriptions in one allocation. Most queues are small and have one chunk.
+const NEIGHBOURS: usize = if IS_SMALL { 2 } else { 1 };
 
 /// A chunk that bodies are added to.
 #[derive(Debug, Clone, Copy, Default)]

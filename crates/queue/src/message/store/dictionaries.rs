@@ -131,6 +131,11 @@ impl Store {
             })
     }
 
+    /// Whether payloads are packed, or ever were.
+    pub fn packs(&self) -> bool {
+        self.packing.is_some() || self.current_dictionary().is_some()
+    }
+
     /// An empty store that goes on with the dictionaries of this one.
     pub fn like(&self) -> Store {
         let mut store = Store::default();

@@ -19,7 +19,9 @@ use super::given::GivenId;
 use super::id::Id;
 use super::packing::Payload;
 use super::Message;
+use crate::collections::footprint::allocated;
 use crate::collections::number_table::NumberTable;
+use crate::collections::rare::Rare;
 use crate::{Millis, Seq};
 use bodies::Bodies;
 use packing::Packing;
@@ -270,7 +272,7 @@ impl Store {
     /// percent. O(1).
     pub fn memory_bytes(&self) -> usize {
         let slots = self.slots * size_of::<Option<Message>>();
-        let pages = self.slots / PAGE as usize * size_of::<Page>();
+        let pages = self.slots.div_ceil(PAGE as usize) * allocated(size_of::<Page>());
         let bodies = self.bodies.memory_bytes();
         let packing = self.packing.as_ref();
         let packing = packing.map_or(0, |packing| packing.memory_bytes());
@@ -283,5 +285,20 @@ impl Store {
             + self.pages.allocation_size()
             + bodies
             + packing
+    }
+}
+
+/// A queue that had no message yet has none to find.
+impl Rare<Store> {
+    /// As [`Store::get`].
+    #[inline]
+    pub fn get(&self, seq: Seq) -> Option<&Message> {
+        self.used()?.get(seq)
+    }
+
+    /// As [`Store::get_mut`].
+    #[inline]
+    pub fn get_mut(&mut self, seq: Seq) -> Option<&mut Message> {
+        self.used_mut()?.get_mut(seq)
     }
 }

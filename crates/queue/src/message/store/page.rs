@@ -63,10 +63,25 @@ impl Page {
         }
         match self.slots.get_mut(index) {
             Some(slot) => *slot = Some(message),
-            None => self.slots.push(Some(message)),
+            None => {
+                if self.slots.len() == self.slots.capacity() {
+                    self.make_room();
+                }
+                self.slots.push(Some(message));
+            }
         }
         self.present |= Page::bit(seq);
         self.len += 1;
+    }
+
+    /// Makes room for one more slot. A list that doubles would be half empty in most of the very
+    /// many queues that have a few messages.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self) {
+        let len = self.slots.len();
+        let left = (PAGE as usize).saturating_sub(len).max(1);
+        self.slots.reserve_exact((len / 4).max(2).min(left));
     }
 
     /// Removes a message and returns the value that `last` takes from it.

@@ -22,7 +22,7 @@ impl Queue {
         seq: Seq,
         change: impl FnOnce(&mut NamedBatch),
     ) -> Option<Seq> {
-        let batches = self.state.batches.as_mut()?;
+        let batches = self.state.seldom.batches_mut()?;
         let batch = batches.members.batch_of(seq)?;
         change(batches.get_mut(batch)?);
         Some(batch)
@@ -71,7 +71,7 @@ impl Queue {
                 _ => counts.dead += 1,
             }
         });
-        let (Some(batch), Some(batches)) = (batch, &mut self.state.batches) else {
+        let (Some(batch), Some(batches)) = (batch, self.state.seldom.batches_mut()) else {
             return;
         };
         if let Some(named) = batches.get_mut(batch) {
@@ -102,7 +102,7 @@ impl Queue {
         let stored = message.map(|message| message.stored);
         let is_leased = message.is_some_and(|message| message.receipt() != 0);
         let at = self.state.last;
-        let Some(batches) = &mut self.state.batches else {
+        let Some(batches) = self.state.seldom.batches_mut() else {
             return;
         };
         let Some(batch) = batches.members.remove(seq) else {

@@ -30,7 +30,7 @@ pub(super) enum Hold {
 impl Queue {
     /// Returns whether AFTER holds a message that is sent now. O(log n).
     pub(super) fn hold_of(&self, batching: &Batching) -> Hold {
-        let (Some(after), Some(batches)) = (&batching.after, &self.state.batches) else {
+        let (Some(after), Some(batches)) = (&batching.after, &self.state.seldom.batches) else {
             return Hold::Free;
         };
         let Some(number) = batches.find(&after.batch) else {
@@ -51,7 +51,7 @@ impl Queue {
 
     /// Ends the effect of [`Queue::keep_batch_open`].
     pub(super) fn let_batch_close(&mut self, batch: Seq, now: Millis) {
-        let Some(batches) = &mut self.state.batches else {
+        let Some(batches) = self.state.seldom.batches_mut() else {
             return;
         };
         if let Some(named) = batches.get_mut(batch) {
@@ -63,7 +63,7 @@ impl Queue {
     /// Counts a new message in its batch, and makes it held if it waits for another
     /// one. `message` is in the store and in no index if it is held or dies.
     pub(super) fn enter_batches(&mut self, seq: Seq, batching: &Batching, hold: Hold) {
-        let batches = self.state.batches.get_or_insert_default();
+        let batches = self.state.seldom.batches.get_or_insert_default();
         if let Some(name) = &batching.batch {
             let batch = match batches.find(name) {
                 Some(batch) => batch,
@@ -93,11 +93,12 @@ impl Queue {
         }
         if self
             .state
+            .seldom
             .batches
             .as_ref()
             .is_some_and(|batches| batches.is_empty())
         {
-            self.state.batches = None;
+            self.state.seldom.batches = None;
         }
     }
 }

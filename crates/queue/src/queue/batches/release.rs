@@ -24,7 +24,7 @@ impl Queue {
         let mut done = 0;
         loop {
             self.close_touched();
-            let Some(batches) = &mut self.state.batches else {
+            let Some(batches) = self.state.seldom.batches_mut() else {
                 return done;
             };
             let Some(first) = batches.released.front_mut() else {
@@ -52,17 +52,18 @@ impl Queue {
     fn drop_batches_if_empty(&mut self) {
         if self
             .state
+            .seldom
             .batches
             .as_ref()
             .is_some_and(|all| all.is_empty())
         {
-            self.state.batches = None;
+            self.state.seldom.batches = None;
         }
     }
 
     /// Finds the messages that are held no longer, and leaves their release to the timer.
     pub(in crate::queue) fn close_batches(&mut self) {
-        if self.state.batches.is_some() {
+        if self.state.seldom.has_batches() {
             self.close_touched();
             if !seeded(Bug::EmptyBatchesStay) {
                 self.drop_batches_if_empty();
@@ -73,7 +74,7 @@ impl Queue {
     /// Moves messages that their batches hold no longer to the list of released ones, and
     /// closes batches. O(1) for each batch.
     fn close_touched(&mut self) {
-        let Some(batches) = &mut self.state.batches else {
+        let Some(batches) = self.state.seldom.batches_mut() else {
             return;
         };
         while let Some((batch, at)) = batches.touched.pop() {
@@ -108,6 +109,7 @@ impl Queue {
     pub(in crate::queue) fn die_of_batch(&mut self, seq: Seq, batch: Seq, now: Millis) {
         let named = self
             .state
+            .seldom
             .batches
             .as_ref()
             .and_then(|batches| batches.get(batch));
@@ -118,7 +120,7 @@ impl Queue {
 
     /// Whether messages are held no longer, or are to die, and have not been released yet.
     pub(in crate::queue) fn has_released(&self) -> bool {
-        let batches = self.state.batches.as_ref();
+        let batches = self.state.seldom.batches.as_ref();
         batches.is_some_and(|batches| !batches.released.is_empty())
             || !self.indexes.held.dying.is_empty()
     }

@@ -183,7 +183,7 @@ impl Purge {
                 Part::TakenIds => {
                     self.part = Part::Over;
                     let any = queue.state.records.dedup.oldest().is_some();
-                    (any || queue.state.dedup_ids.is_some()).then_some(Removal::TakenIds)
+                    (any || queue.state.seldom.has_dedup_ids()).then_some(Removal::TakenIds)
                 }
                 Part::Over => return Step::Done,
             };

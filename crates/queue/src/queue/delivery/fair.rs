@@ -32,6 +32,7 @@ impl Queue {
             Some(group) => group.ext().usage.as_deref().copied().unwrap_or_default(),
             None => self
                 .state
+                .seldom
                 .fair
                 .as_ref()
                 .map_or(Usage::default(), |fair| fair.plain),
@@ -44,7 +45,7 @@ impl Queue {
             if usage.is_some() || group.ext().usage.is_some() {
                 group.ext_mut().usage = usage;
             }
-        } else if let Some(fair) = self.state.fair.as_deref_mut() {
+        } else if let Some(fair) = self.state.seldom.fair_mut() {
             fair.plain = usage;
         }
     }
@@ -56,7 +57,7 @@ impl Queue {
 
     /// The key of the ungrouped messages in the order of usage.
     pub(in crate::queue) fn fair_key_of_plain(&self, position: Position) -> FairKey {
-        let fair = self.state.fair.as_deref();
+        let fair = self.state.seldom.fair.as_deref();
         let tag = fair.map_or(0, |fair| fair.plain.tag.max(fair.clock));
         FairKey::new(tag, position)
     }
@@ -65,7 +66,7 @@ impl Queue {
     #[inline(always)]
     pub(in crate::queue) fn line_insert(&mut self, key: Position, kind: Kind) {
         self.indexes.ready_line.insert(key, kind);
-        if self.state.fair.is_some() {
+        if self.state.seldom.has_fair() {
             self.fair_line_insert(key, kind);
         }
     }
@@ -74,7 +75,7 @@ impl Queue {
     fn fair_line_insert(&mut self, key: Position, kind: Kind) {
         self.start_fairly(key.group);
         let key = self.fair_key(key);
-        if let Some(fair) = self.state.fair.as_deref_mut() {
+        if let Some(fair) = self.state.seldom.fair_mut() {
             fair.insert(key, kind);
         }
     }
@@ -83,7 +84,7 @@ impl Queue {
     #[inline(always)]
     pub(in crate::queue) fn line_remove(&mut self, key: &Position) {
         self.indexes.ready_line.remove(key);
-        if self.state.fair.is_some() {
+        if self.state.seldom.has_fair() {
             self.fair_line_remove(key);
         }
     }
@@ -91,14 +92,14 @@ impl Queue {
     #[cold]
     fn fair_line_remove(&mut self, key: &Position) {
         let key = self.fair_key(*key);
-        if let Some(fair) = self.state.fair.as_deref_mut() {
+        if let Some(fair) = self.state.seldom.fair_mut() {
             fair.remove(&key);
         }
     }
 
     /// A group that comes to the line has at least the tag of the group that delivered last.
     pub(in crate::queue) fn start_fairly(&mut self, ix: GroupIx) {
-        let clock = self.state.fair.as_ref().map_or(0, |fair| fair.clock);
+        let clock = self.state.seldom.fair.as_ref().map_or(0, |fair| fair.clock);
         let usage = self.usage(ix);
         if usage.tag < clock {
             self.set_usage(
@@ -118,7 +119,7 @@ impl Queue {
             .groups
             .get(ix)
             .and_then(|group| group.position(ix));
-        let limits = self.state.limits.as_ref();
+        let limits = self.state.seldom.limits.as_ref();
         let home = self.state.groups.get(ix).and_then(Group::home);
         let is_open = match home {
             None => true,
@@ -153,7 +154,7 @@ impl Queue {
         let (ix, cost) = (message.group, message.cost());
         let weight = self.weight_of(ix);
         let usage = self.usage(ix);
-        let Some(fair) = self.state.fair.as_deref_mut() else {
+        let Some(fair) = self.state.seldom.fair_mut() else {
             return;
         };
         let clock = fair.clock;
@@ -180,7 +181,7 @@ impl Queue {
     /// whose tag is below the clock gets that of the clock when it comes to the line. O(groups log
     /// n). The group `giving`, whose message is on its way out, is looked at later.
     fn rewind_clock(&mut self, giving: GroupIx) {
-        let Some(fair) = self.state.fair.as_deref_mut() else {
+        let Some(fair) = self.state.seldom.fair_mut() else {
             return;
         };
         let clock = fair.clock;
@@ -220,7 +221,7 @@ impl Queue {
                 .saturating_sub(self.indexes.grouped_running),
         };
         let weight = self.weight_of(ix);
-        if let Some(fair) = self.state.fair.as_deref_mut() {
+        if let Some(fair) = self.state.seldom.fair_mut() {
             fair.mean = later_mean(fair.mean, held);
         }
         self.change_usage(ix, |usage| {
@@ -261,13 +262,13 @@ impl Queue {
         if before == self.state.settings.fair {
             return;
         }
-        self.state.fair = None;
+        self.state.seldom.fair = None;
         for ix in self.state.groups.all() {
             self.set_usage(ix, Usage::default());
             self.state.groups.settle(ix);
         }
         if self.state.settings.fair != Fair::Count {
-            self.state.fair = Some(Box::default());
+            self.state.seldom.fair = Some(Box::default());
             self.index_usage();
         }
     }
@@ -278,7 +279,7 @@ impl Queue {
         for key in keys {
             let kind = self.kind_of(key.group, self.state.last);
             let key = self.fair_key(key);
-            if let Some(fair) = self.state.fair.as_deref_mut() {
+            if let Some(fair) = self.state.seldom.fair_mut() {
                 fair.insert(key, kind);
             }
         }

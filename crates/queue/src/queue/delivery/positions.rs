@@ -279,7 +279,7 @@ impl Queue {
     #[inline]
     pub(in crate::queue) fn first_in_line(&self, no_ack: bool, now: Millis) -> Option<Position> {
         let hidden = || self.lets_out(GroupIx::NONE, no_ack, now);
-        match self.state.fair.as_deref() {
+        match self.state.seldom.fair.as_deref() {
             None => self.indexes.ready_line.first(no_ack, hidden),
             Some(fair) => fair.first(no_ack, hidden()).map(|key| key.position),
         }
@@ -287,7 +287,7 @@ impl Queue {
 
     /// Whether the group at a position delivers before the ungrouped messages at another.
     pub(in crate::queue) fn goes_before_plain(&self, group: Position, plain: Position) -> bool {
-        match self.state.fair.is_some() {
+        match self.state.seldom.has_fair() {
             false => group < plain,
             true => self.fair_key(group) < self.fair_key_of_plain(plain),
         }
@@ -305,13 +305,13 @@ impl Queue {
             if last.is_again(key) {
                 return self.note_stuck("a group that is to join the ready line");
             }
-            if admitted == MOST_PASSED && self.state.limits.is_some() {
+            if admitted == MOST_PASSED && self.state.seldom.has_limits() {
                 return;
             }
             admitted += 1;
             let first = self.first_in_line(no_ack, now);
             // With an order by usage, a group that joins may be before all others.
-            if self.state.fair.is_none() && first.is_some_and(|first| first < key) {
+            if !self.state.seldom.has_fair() && first.is_some_and(|first| first < key) {
                 return;
             }
             self.admit(key.group, now);

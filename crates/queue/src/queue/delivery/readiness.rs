@@ -44,7 +44,7 @@ impl Queue {
             .state
             .settings
             .rate
-            .map_or(u64::MAX, |rate| self.state.window.free(rate, now));
+            .map_or(u64::MAX, |rate| self.state.seldom.window.free(rate, now));
         let by_running = match self.state.settings.max_running {
             0 => u64::MAX,
             _ if no_ack => u64::MAX,
@@ -74,7 +74,7 @@ impl Queue {
             .settings
             .rate
             .filter(|_| waiters && self.has_ready(now))
-            .map(|rate| self.state.window.next_free(rate, now))
+            .map(|rate| self.state.seldom.window.next_free(rate, now))
             .filter(|at| *at > now);
         let mut wake = refill.map_or(self.indexes.wake, |at| at.min(self.indexes.wake));
         if self.has_garbage() {

@@ -42,7 +42,7 @@ impl Queue {
 
     /// Reports the end of this message to the clients that wait for it.
     pub(super) fn publish_end(&mut self, seq: Seq, stored: StoredState) {
-        if self.notes.watched.is_empty() {
+        if self.notes.watched.used().is_none_or(|all| all.is_empty()) {
             return;
         }
         let Some(message) = self.state.store.get(seq) else {
@@ -67,7 +67,7 @@ impl Queue {
 
     /// Reports the removal of this message to the clients that wait for it.
     pub(in crate::queue) fn publish_removed(&mut self, seq: Seq) {
-        if self.notes.watched.is_empty() {
+        if self.notes.watched.used().is_none_or(|all| all.is_empty()) {
             return;
         }
         if let Some(message) = self.state.store.get(seq) {

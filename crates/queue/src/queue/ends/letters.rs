@@ -65,7 +65,7 @@ impl Queue {
     /// The dead messages that are on their way to another queue, in the form in which they leave the
     /// key `from`. `None` if there are none.
     pub(super) fn letters(&self, from: &[u8]) -> Option<Letters> {
-        let leaving = &self.state.unsettled.as_ref()?.leaving;
+        let leaving = &self.state.seldom.unsettled.as_ref()?.leaving;
         if leaving.is_empty() {
             return None;
         }
@@ -139,9 +139,9 @@ impl Queue {
     /// gone are dead from now on.
     pub(in crate::queue) fn moved(&mut self, moved: &Moved, now: Millis) -> Done {
         let to = self.dead_to_key();
-        let unsettled = self.state.unsettled.as_mut();
+        let unsettled = self.state.seldom.unsettled_mut();
         let mut leaving = unsettled.map_or(Vec::new(), |all| std::mem::take(&mut all.leaving));
-        let mut letters = self.state.dead_letters.take().unwrap_or_default();
+        let mut letters = self.state.seldom.dead_letters.take().unwrap_or_default();
         let mut count = 0;
         leaving.sort_unstable();
         for (seq, new_id) in &moved.gone {
@@ -161,9 +161,9 @@ impl Queue {
             (None, 0) => letters.stays,
             (None, _) => None,
         };
-        self.state.dead_letters = (*letters != DeadLetters::default()).then_some(letters);
+        self.state.seldom.dead_letters = (*letters != DeadLetters::default()).then_some(letters);
         leaving.into_iter().for_each(|seq| self.stay(seq, now));
-        if let Some(all) = &mut self.state.unsettled {
+        if let Some(all) = self.state.seldom.unsettled_mut() {
             all.is_urgent = !all.reports.is_empty();
         }
         self.changed();
@@ -214,7 +214,7 @@ impl Queue {
     /// Keeps all messages that are on their way to another queue as dead ones. For a copy of the
     /// queue, which owes nothing.
     pub(in crate::queue) fn stay_all(&mut self, now: Millis) {
-        let unsettled = self.state.unsettled.as_mut();
+        let unsettled = self.state.seldom.unsettled_mut();
         let leaving = unsettled.map_or(Vec::new(), |all| std::mem::take(&mut all.leaving));
         leaving.into_iter().for_each(|seq| self.stay(seq, now));
     }
@@ -251,7 +251,7 @@ impl Queue {
 
     /// The state of messages that were to go to another queue.
     pub fn dead_letters(&self) -> Option<&DeadLetters> {
-        self.state.dead_letters.as_deref()
+        self.state.seldom.dead_letters.as_deref()
     }
 }
 

@@ -70,7 +70,7 @@ impl Queue {
     /// Whether the queue owes anything to other keys. Then it refuses operations.
     #[inline]
     pub fn owes(&self) -> bool {
-        let unsettled = self.state.unsettled.as_ref();
+        let unsettled = self.state.seldom.unsettled.as_ref();
         unsettled.is_some_and(|all| !all.leaving.is_empty() || !all.reports.is_empty())
     }
 
@@ -78,7 +78,7 @@ impl Queue {
     /// tie to others may leave together.
     #[inline]
     pub(in crate::queue) fn must_settle(&self) -> bool {
-        let unsettled = self.state.unsettled.as_ref();
+        let unsettled = self.state.seldom.unsettled.as_ref();
         unsettled.is_some_and(|all| all.is_urgent || all.leaving.len() >= MANY) && !settles_late()
     }
 
@@ -128,20 +128,20 @@ impl Queue {
     }
 
     fn take_reports(&mut self) -> Vec<News> {
-        let Some(all) = &mut self.state.unsettled else {
+        let Some(all) = self.state.seldom.unsettled_mut() else {
             return Vec::new();
         };
         all.last_reports.clear();
         let reports = std::mem::take(&mut all.reports);
         if all.leaving.is_empty() && all.reruns.is_empty() {
-            self.state.unsettled = None;
+            self.state.seldom.unsettled = None;
         }
         reports
     }
 
     /// Whether dead messages are on their way to another queue.
     pub(in crate::queue) fn has_leaving(&self) -> bool {
-        let unsettled = self.state.unsettled.as_ref();
+        let unsettled = self.state.seldom.unsettled.as_ref();
         unsettled.is_some_and(|all| !all.leaving.is_empty())
     }
 
@@ -160,7 +160,7 @@ impl Queue {
     }
 
     fn unsettled_mut(&mut self) -> &mut Unsettled {
-        self.state.unsettled.get_or_insert_default()
+        self.state.seldom.unsettled.get_or_insert_default()
     }
 
     /// Does what follows from the last event or operation in this queue: sends what waited for the
@@ -168,17 +168,17 @@ impl Queue {
     /// any message was released or died.
     #[inline]
     pub(in crate::queue) fn settle(&mut self, now: Millis) -> bool {
-        if self.state.unsettled.is_some() {
+        if self.state.seldom.has_unsettled() {
             self.send_reruns(now);
         }
-        self.state.batches.is_some() && self.release_some()
+        self.state.seldom.has_batches() && self.release_some()
     }
 
     /// Like [`Queue::settle`], behind an operation that follows from a change of another queue. It
     /// lets no further message die: the timer goes on with what batches release.
     #[inline]
     pub(in crate::queue) fn settle_later(&mut self, now: Millis) {
-        if self.state.unsettled.is_some() {
+        if self.state.seldom.has_unsettled() {
             self.send_reruns(now);
         }
         self.close_batches();
@@ -191,11 +191,11 @@ impl Queue {
     pub(in crate::queue) fn end(&mut self, seq: Seq, stored: StoredState, now: Millis) {
         self.publish_end(seq, stored);
         self.note_end(seq, stored, now);
-        let was_dead = self.state.siblings.is_some() && self.is_at(seq, StoredState::Dead);
-        if self.state.batches.is_some() {
+        let was_dead = self.state.seldom.has_siblings() && self.is_at(seq, StoredState::Dead);
+        if self.state.seldom.has_batches() {
             self.member_ended(seq, stored, now);
         }
-        if self.state.siblings.is_some() {
+        if self.state.seldom.has_siblings() {
             self.child_ended(seq, was_dead, stored);
         }
         if stored == StoredState::Leaving {

@@ -198,13 +198,13 @@ impl Queue {
 
     /// Removes a message that is in no index any longer.
     pub(in crate::queue) fn forget(&mut self, seq: Seq) {
-        if self.state.batches.is_some() {
+        if self.state.seldom.has_batches() {
             self.member_gone(seq);
         }
-        if self.state.siblings.is_some() {
+        if self.state.seldom.has_siblings() {
             self.child_gone(seq);
         }
-        if self.state.detached.is_some() {
+        if self.state.seldom.has_detached() {
             self.detached_gone(seq);
         }
         self.state.ids.remove(&self.state.store, seq);

@@ -138,7 +138,7 @@ impl Queue {
     /// places of the messages that have run, so no limit is checked.
     #[cold]
     pub(in crate::queue) fn send_reruns(&mut self, now: Millis) {
-        let unsettled = self.state.unsettled.as_mut();
+        let unsettled = self.state.seldom.unsettled_mut();
         let reruns = unsettled.map_or(Vec::new(), |all| std::mem::take(&mut all.reruns));
         for Ended { id, rerun } in reruns {
             let send = Send {
@@ -154,7 +154,7 @@ impl Queue {
             self.put(&send, IdUse::Free, Some(rerun.first_at), now);
         }
         if !self.owes() {
-            self.state.unsettled = None;
+            self.state.seldom.unsettled = None;
         }
     }
 }

@@ -18,7 +18,7 @@ const PAGES: u64 = if IS_SMALL { 2 } else { 1024 };
 impl Queue {
     /// All children in this queue, if there are any.
     pub fn siblings(&self) -> Option<&AllSiblings> {
-        self.state.siblings.as_deref()
+        self.state.seldom.siblings.as_deref()
     }
 
     /// The parent of a message, if it has one.
@@ -41,7 +41,7 @@ impl Queue {
     /// Makes a message that was just sent a child. The first of its set tells its parent
     /// that this queue has children of it.
     pub(in crate::queue) fn enter_siblings(&mut self, seq: Seq, parent: &Parent) {
-        let all = self.state.siblings.get_or_insert_default();
+        let all = self.state.seldom.siblings.get_or_insert_default();
         let found = all.find(parent);
         let number = found.unwrap_or(seq);
         if found.is_none() {
@@ -85,7 +85,7 @@ impl Queue {
         seq: Seq,
         change: impl FnOnce(&mut Siblings),
     ) -> Option<(Seq, Parent)> {
-        let all = self.state.siblings.as_mut()?;
+        let all = self.state.seldom.siblings_mut()?;
         let number = all.number_of(seq)?;
         let siblings = all.get_mut(number)?;
         change(siblings);
@@ -152,10 +152,10 @@ impl Queue {
             Some(StoredState::Dead | StoredState::Leaving) => siblings.dead -= 1,
             Some(_) => siblings.live -= 1,
         });
-        let all = self.state.siblings.as_mut()?;
+        let all = self.state.seldom.siblings_mut()?;
         let left = all.leave(seq);
         if all.is_empty() {
-            self.state.siblings = None;
+            self.state.seldom.siblings = None;
         }
         left
     }
@@ -211,7 +211,12 @@ impl Queue {
 
     /// Notes that all messages are removed. O(sets).
     pub(in crate::queue) fn all_children_gone(&mut self) {
-        let Some(all) = self.state.siblings.take() else {
+        let Some(all) = self
+            .state
+            .seldom
+            .used_mut()
+            .and_then(|seldom| seldom.siblings.take())
+        else {
             return;
         };
         for (number, siblings) in all.iter() {

@@ -10,7 +10,11 @@ impl Queue {
     pub(in crate::queue) fn hold_by(&mut self, seq: Seq, holder: Seq) {
         let after = self.state.store.get(seq).and_then(Message::after);
         let on_fail = after.map(|after| after.on_fail as usize);
-        let named = self.state.batches.as_mut().and_then(|b| b.get_mut(holder));
+        let named = self
+            .state
+            .seldom
+            .batches_mut()
+            .and_then(|b| b.get_mut(holder));
         let held = named
             .zip(on_fail)
             .and_then(|(n, kind)| n.held.get_mut(kind));
@@ -22,7 +26,7 @@ impl Queue {
 
     /// Adds a held message, which its batch has already, to the other indexes.
     pub(in crate::queue) fn enter_held_by(&mut self, seq: Seq, holder: Seq) {
-        if let Some(batches) = &mut self.state.batches {
+        if let Some(batches) = self.state.seldom.batches_mut() {
             let own = batches.members.batch_of(seq);
             if let Some(named) = own.and_then(|own| batches.get_mut(own)) {
                 *named.waits_for.entry(holder).or_default() += 1;
@@ -33,7 +37,8 @@ impl Queue {
 
     /// Removes a message from those that its batch holds, and from the other indexes.
     pub(super) fn leave_batch(&mut self, seq: Seq) {
-        let (Some(message), Some(batches)) = (self.state.store.get(seq), &mut self.state.batches)
+        let (Some(message), Some(batches)) =
+            (self.state.store.get(seq), self.state.seldom.batches_mut())
         else {
             return;
         };
@@ -56,7 +61,7 @@ impl Queue {
 
     /// Removes a held message, which its batch has lost already, from the other indexes.
     pub(in crate::queue) fn exit_held_by(&mut self, seq: Seq, holder: Option<Seq>) {
-        if let (Some(batches), Some(holder)) = (&mut self.state.batches, holder) {
+        if let (Some(batches), Some(holder)) = (self.state.seldom.batches_mut(), holder) {
             let own = batches.members.batch_of(seq);
             let named = own.and_then(|own| batches.get_mut(own));
             if let Some(named) = named {

@@ -13,12 +13,12 @@ const SEARCHED: usize = 1024;
 impl Queue {
     /// The state of all batches, if there are any.
     pub fn batches(&self) -> Option<&Batches> {
-        self.state.batches.as_deref()
+        self.state.seldom.batches.as_deref()
     }
 
     /// The name of the batch that a message is in.
     pub fn batch_of(&self, seq: Seq) -> Option<&[u8]> {
-        let batches = self.state.batches.as_ref()?;
+        let batches = self.state.seldom.batches.as_ref()?;
         let named = batches.get(batches.members.batch_of(seq)?)?;
         Some(&named.name)
     }
@@ -30,7 +30,7 @@ impl Queue {
         if message.held_after().is_none() {
             return Some((&after.batch, after.counts));
         }
-        let batches = self.state.batches.as_ref();
+        let batches = self.state.seldom.batches.as_ref();
         let named = batches.and_then(|batches| batches.named(&after.batch));
         let counts = named.map_or(Counts::default(), |named| named.counts);
         Some((&after.batch, counts))
@@ -40,7 +40,7 @@ impl Queue {
     /// name is part of, if it is found in some steps: their names, the first one
     /// again at the end.
     pub(in crate::queue) fn ring_of<'a>(&'a self, name: &'a [u8]) -> Option<Vec<&'a [u8]>> {
-        let batches = self.state.batches.as_ref()?;
+        let batches = self.state.seldom.batches.as_ref()?;
         batches.way(name, name, &[], &[], SEARCHED)
     }
 
@@ -57,6 +57,7 @@ impl Queue {
     /// Number of open batches. O(1).
     pub fn open_batches(&self) -> usize {
         self.state
+            .seldom
             .batches
             .as_ref()
             .map_or(0, |batches| batches.open.len())

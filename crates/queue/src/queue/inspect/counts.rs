@@ -1,5 +1,7 @@
 //! Counts of messages by state, and estimates of memory.
 
+use std::sync::Arc;
+
 use crate::collections::footprint::{allocated, tree};
 use crate::dead_letters::DeadLetters;
 use crate::detached::Detached;
@@ -8,6 +10,7 @@ use crate::index::fair_line::Usage;
 use crate::index::siblings::AllSiblings;
 use crate::message::state::{State, StoredState};
 use crate::queue::Queue;
+use crate::settings::Settings;
 use crate::{Millis, Receipt};
 
 impl Queue {
@@ -71,6 +74,7 @@ impl Queue {
     /// Bytes allocated by the queue, roughly. O(lanes + schedules + consumers).
     pub fn memory_bytes(&self) -> usize {
         size_of::<Queue>()
+            + self.parts_bytes()
             + self.state.store.memory_bytes()
             + self.state.ids.memory_bytes()
             + self.indexes.waiting.memory_bytes()
@@ -88,17 +92,44 @@ impl Queue {
             + self.indexes.expiring.memory_bytes()
             + self.state.records.memory_bytes()
             + self.state.consumers.memory_bytes()
-            + tree(size_of::<(Receipt, Millis)>(), self.state.old_ends.len())
-            + self.state.schedules.memory_bytes()
+            + tree(size_of::<(Receipt, Millis)>(), self.state.seldom.old_ends.len())
+            + self.state.seldom.schedules.memory_bytes()
             + self.state.lateness.memory_bytes()
             + self.dead_letters().map_or(0, DeadLetters::memory_bytes)
             + self.detached().map_or(0, Detached::memory_bytes)
-            + self.state.batches.as_ref().map_or(0, |batches| batches.memory_bytes())
-            + self.state.fair.as_ref().map_or(0, |fair| {
+            + self.state.seldom.batches.as_ref().map_or(0, |batches| batches.memory_bytes())
+            + self.state.seldom.fair.as_ref().map_or(0, |fair| {
                 fair.memory_bytes() + self.state.groups.with_extension() * allocated(size_of::<Usage>())
             })
-            + self.state.limits.as_ref().map_or(0, |limits| limits.memory_bytes())
+            + self.state.seldom.limits.as_ref().map_or(0, |limits| limits.memory_bytes())
             + self.dedup_ids().map_or(0, DedupIds::memory_bytes)
+    }
+
+    /// Bytes allocated for the parts that the queue has used.
+    fn parts_bytes(&self) -> usize {
+        let (state, indexes) = (&self.state, &self.indexes);
+        // What queues share belongs to none of them.
+        let has_own_settings = Arc::strong_count(&state.settings) == 1;
+        let settings = allocated(size_of::<Settings>() + 2 * size_of::<usize>());
+        usize::from(has_own_settings) * settings
+            + state.store.box_bytes()
+            + state.leases.box_bytes()
+            + state.records.box_bytes()
+            + state.consumers.box_bytes()
+            + state.seldom.box_bytes()
+            + state.seldom.old_ends.box_bytes()
+            + state.seldom.schedules.box_bytes()
+            + state.totals.box_bytes()
+            + state.lateness.box_bytes()
+            + state.seldom.window.box_bytes()
+            + state.groups.box_bytes()
+            + indexes.waiting.box_bytes()
+            + indexes.expected.box_bytes()
+            + indexes.held.box_bytes()
+            + indexes.first_dues.box_bytes()
+            + indexes.expiring.box_bytes()
+            + indexes.ready_line.box_bytes()
+            + self.notes.watched.box_bytes()
     }
 
     /// Roughly how many allocations have to be freed with the queue. The server

@@ -120,20 +120,20 @@ impl Queue {
             Some(group) if !group.is_hidden() => {
                 self.explain_group(order_key(seq, message), group, now)
             }
-            _ => self.explain_breaker(self.state.plain_breaker.as_deref(), None, now),
+            _ => self.explain_breaker(self.state.seldom.plain_breaker.as_deref(), None, now),
         };
         let of_limit = || self.explain_limit(seq, message, now);
         if let Some(explanation) = of_group.or_else(of_limit) {
             return explanation;
         }
         if let Some(rate) = self.state.settings.rate {
-            if self.state.window.free(rate, now) == 0 {
+            if self.state.seldom.window.free(rate, now) == 0 {
                 let text = format!(
                     "The queue has made its {} deliveries of the last {} ms.",
                     rate.count, rate.per
                 );
                 return Explanation::new(Code::RateLimited, text)
-                    .until(Some(self.state.window.next_free(rate, now)));
+                    .until(Some(self.state.seldom.window.next_free(rate, now)));
             }
         }
         let max = self.state.settings.max_running;

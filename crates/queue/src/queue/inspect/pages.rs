@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use hashbrown::HashSet;
 
 use super::cursor::Cursor;
+use crate::collections::rare::{unused, Rare};
 use crate::message::id::NameHasher;
 use crate::message::state::State;
 use crate::{Millis, TimeIndex};
@@ -54,11 +55,13 @@ impl Pages {
     }
 }
 
+unused!(Vec<Pages>);
+
 /// All walks of a queue that are under way.
 #[derive(Debug, Clone, Default)]
 pub(in crate::queue) struct AllPages {
     /// The walk that was used last comes last.
-    open: RefCell<Vec<Pages>>,
+    open: RefCell<Rare<Vec<Pages>>>,
 }
 
 impl AllPages {
@@ -137,6 +140,8 @@ impl AllPages {
         let of_one = |pages: &Pages| {
             size_of::<Pages>() + pages.places.memory_bytes() + pages.moved.allocation_size()
         };
-        open.map_or(0, |open| open.iter().map(of_one).sum())
+        open.map_or(0, |open| {
+            open.box_bytes() + open.iter().map(of_one).sum::<usize>()
+        })
     }
 }

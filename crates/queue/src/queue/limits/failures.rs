@@ -8,6 +8,8 @@
 //! The end of an open time counts from its own millisecond on, whether the event was
 //! processed or not.
 
+use std::sync::Arc;
+
 use crate::groups::breaker::{Circuit, Lets};
 use crate::index::ready_line::Join;
 use crate::op::Happened;
@@ -31,7 +33,7 @@ impl Queue {
         let ix = self.with_breaker(ix);
         match ix.is_some() {
             true => self.state.groups.get(ix)?.breaker(),
-            false => self.state.plain_breaker.as_deref(),
+            false => self.state.seldom.plain_breaker.as_deref(),
         }
     }
 
@@ -57,7 +59,7 @@ impl Queue {
     /// The number of breakers that are open at `now`. O(1), except for those whose time
     /// has ended and that are not half-open yet.
     pub fn breakers_open(&self, now: Millis) -> u64 {
-        let plain = self.state.plain_breaker.as_deref();
+        let plain = self.state.seldom.plain_breaker.as_deref();
         let plain = plain.is_some_and(|circuit| circuit.open_until(now).is_some());
         self.state.groups.breakers_open(now) as u64 + u64::from(plain)
     }
@@ -77,10 +79,15 @@ impl Queue {
     /// [`GroupIx::NONE`] for the ungrouped messages.
     pub(in crate::queue) fn next_breaker_change(&self) -> Option<(Millis, GroupIx)> {
         let rule = self.state.settings.breaker.as_ref()?;
-        let plain = self.state.plain_breaker.as_deref().and_then(|circuit| {
-            let at = circuit.next_change(rule)?;
-            Some((at, circuit.cause(), GroupIx::NONE))
-        });
+        let plain = self
+            .state
+            .seldom
+            .plain_breaker
+            .as_deref()
+            .and_then(|circuit| {
+                let at = circuit.next_change(rule)?;
+                Some((at, circuit.cause(), GroupIx::NONE))
+            });
         let of_groups = self.state.groups.next_breaker_change();
         let next = plain.into_iter().chain(of_groups).min();
         next.map(|(at, _, ix)| (at, ix))
@@ -97,7 +104,12 @@ impl Queue {
         let ix = self.with_breaker(ix);
         let mut circuit = match ix.is_some() {
             true => self.state.groups.take_breaker(ix, &rule),
-            false => self.state.plain_breaker.take().map(|circuit| *circuit),
+            false => self
+                .state
+                .seldom
+                .used_mut()
+                .and_then(|seldom| seldom.plain_breaker.take())
+                .map(|circuit| *circuit),
         }
         .unwrap_or_default();
         if circuit.pass_time(&rule, now) {
@@ -109,7 +121,9 @@ impl Queue {
         }
         match ix.is_some() {
             true => self.state.groups.set_breaker(ix, circuit, &rule),
-            false => self.state.plain_breaker = (!circuit.is_idle()).then(|| Box::new(circuit)),
+            false => {
+                self.state.seldom.plain_breaker = (!circuit.is_idle()).then(|| Box::new(circuit))
+            }
         }
         Some(result)
     }
@@ -147,12 +161,12 @@ impl Queue {
             if let Some(key) = position {
                 self.indexes.ready_line.close_breaker(key);
                 let key = self.fair_key(key);
-                if let Some(fair) = self.state.fair.as_deref_mut() {
+                if let Some(fair) = self.state.seldom.fair_mut() {
                     fair.close_breaker(key);
                 }
             }
         } else {
-            self.state.plain_breaker = None;
+            self.state.seldom.plain_breaker = None;
         }
         self.notes.effects.happened.add(Happened::BREAKER);
         true
@@ -177,14 +191,23 @@ impl Queue {
                 .groups
                 .get_mut(ix)
                 .and_then(|group| group.ext_if_any()?.breaker.as_deref_mut()),
-            false => self.state.plain_breaker.as_deref_mut(),
+            false => self
+                .state
+                .seldom
+                .used_mut()
+                .and_then(|seldom| seldom.plain_breaker.as_deref_mut()),
         };
         circuit.is_some_and(|circuit| circuit.withdraw(seq))
     }
 
     /// Notes that no ungrouped message runs any longer.
     pub(in crate::queue) fn withdraw_plain(&mut self) {
-        if let Some(circuit) = self.state.plain_breaker.as_deref_mut() {
+        if let Some(circuit) = self
+            .state
+            .seldom
+            .used_mut()
+            .and_then(|seldom| seldom.plain_breaker.as_deref_mut())
+        {
             circuit.withdraw_any();
         }
     }
@@ -206,14 +229,14 @@ impl Queue {
         if let Some(rule) = self.state.settings.breaker {
             return self.state.groups.alter_breakers(&rule);
         }
-        self.state.settings.breaker = Some(before);
+        Arc::make_mut(&mut self.state.settings).breaker = Some(before);
         let mut groups = self.state.groups.with_breaker();
         self.put_in_order(&mut groups);
         for ix in groups.iter().copied().chain([GroupIx::NONE]) {
             self.close_breaker(ix);
         }
-        self.state.settings.breaker = None;
-        self.state.plain_breaker = None;
+        Arc::make_mut(&mut self.state.settings).breaker = None;
+        self.state.seldom.plain_breaker = None;
         for ix in groups {
             self.state.groups.take_breaker(ix, &before);
             self.refresh(ix, now, self.join(now));

@@ -18,14 +18,14 @@ use crate::{GroupIx, LimitIx, Millis, Seq, NEVER};
 impl Queue {
     /// Limits with names, if the queue has had any.
     pub fn limits(&self) -> Option<&NamedLimits> {
-        self.state.limits.as_deref()
+        self.state.seldom.limits.as_deref()
     }
 
     /// Whether the limits of a message, which is the next one of its group, let it be
     /// delivered at `now`.
     #[inline]
     pub(in crate::queue) fn limits_let(&self, seq: Seq, ix: GroupIx, now: Millis) -> bool {
-        self.state.limits.is_none() || self.blocking_limit(seq, ix, now).is_none()
+        !self.state.seldom.has_limits() || self.blocking_limit(seq, ix, now).is_none()
     }
 
     /// The first limit that blocks the delivery of a message at `now`. The message is the next
@@ -36,7 +36,7 @@ impl Queue {
         ix: GroupIx,
         now: Millis,
     ) -> Option<&[u8]> {
-        let limits = self.state.limits.as_deref()?;
+        let limits = self.state.seldom.limits.as_deref()?;
         let message = self.state.store.get(seq)?;
         let limited = message.limited()?;
         let stands = self
@@ -57,7 +57,7 @@ impl Queue {
     /// which they wait for limits. Their numbers are not the same: a queue that was loaded
     /// gives others.
     pub(in crate::queue) fn put_in_order(&self, groups: &mut [GroupIx]) {
-        if self.state.limits.is_some() {
+        if self.state.seldom.has_limits() {
             let name = |ix: &GroupIx| {
                 let group = self.state.groups.get(*ix);
                 group.map(|group| (group.is_hidden(), &group.name))
@@ -69,7 +69,7 @@ impl Queue {
     /// Whether a group waits for a limit, or would wait for one with this next message.
     #[inline]
     pub(in crate::queue) fn waits_for_limits(&self, ix: GroupIx, head: Option<OrderKey>) -> bool {
-        if self.state.limits.is_none() {
+        if !self.state.seldom.has_limits() {
             return false;
         }
         let stands = self.state.groups.get(ix).and_then(Group::home);
@@ -81,7 +81,7 @@ impl Queue {
     #[inline]
     pub(in crate::queue) fn kind_of(&self, ix: GroupIx, now: Millis) -> Kind {
         // Only messages with limits have hidden groups.
-        if self.state.limits.is_none() && self.state.settings.breaker.is_none() {
+        if !self.state.seldom.has_limits() && self.state.settings.breaker.is_none() {
             return Kind::Steady;
         }
         match self.state.groups.get(ix) {
@@ -100,7 +100,7 @@ impl Queue {
         to: Option<(Position, OrderKey)>,
         now: Millis,
     ) {
-        if self.state.limits.is_some() {
+        if self.state.seldom.has_limits() {
             return self.move_among_lines(from, to, now);
         }
         if let Some(key) = from {
@@ -141,7 +141,7 @@ impl Queue {
             return None;
         };
         group.set_home(None);
-        let limit = self.state.limits.as_mut()?.get_mut(home.limit)?;
+        let limit = self.state.seldom.limits_mut()?.get_mut(home.limit)?;
         let known = limit.line.remove(&key).is_some() || limit.too_large.remove(&key).is_some();
         debug_assert!(known, "a limit does not have the position of a group");
         if limit.open == Some(key) {
@@ -156,7 +156,7 @@ impl Queue {
         let last = self.state.last;
         let limited = self.state.store.get(head).and_then(Message::limited);
         let home = limited.and_then(|limited| {
-            let limits = self.state.limits.as_deref_mut()?;
+            let limits = self.state.seldom.limits_mut()?;
             let limit = limits.home_of(limited, key, last)?;
             Some(Home {
                 limit,
@@ -173,8 +173,8 @@ impl Queue {
         };
         if let Some(limit) = self
             .state
-            .limits
-            .as_mut()
+            .seldom
+            .limits_mut()
             .and_then(|l| l.get_mut(home.limit))
         {
             limit.line.insert(key, ());
@@ -190,7 +190,7 @@ impl Queue {
         let Some(first) = self.first_for_limit(ix) else {
             return;
         };
-        let Some(limits) = self.state.limits.as_deref_mut() else {
+        let Some(limits) = self.state.seldom.limits_mut() else {
             return;
         };
         let Some(limit) = limits.get_mut(ix) else {
@@ -200,7 +200,7 @@ impl Queue {
         let opens = opens.map(|(key, _)| key);
         let before = std::mem::replace(&mut limit.open, opens);
         self.set_limit_time(ix, first);
-        if let Some(limits) = self.state.limits.as_deref_mut() {
+        if let Some(limits) = self.state.seldom.limits_mut() {
             limits.drop_idle(ix, now);
         }
         if before == opens {
@@ -220,7 +220,7 @@ impl Queue {
     /// whose next message costs more than the limit ever allows are put aside. `None` if
     /// there is no such limit.
     fn first_for_limit(&mut self, ix: LimitIx) -> Option<Option<(Position, u64)>> {
-        let limit = self.state.limits.as_deref_mut()?.get_mut(ix)?;
+        let limit = self.state.seldom.limits_mut()?.get_mut(ix)?;
         while let Some((key, ())) = limit.line.first() {
             let home = self.state.groups.get(key.group).and_then(Group::home);
             let cost = home.map_or(1, |home| home.cost);
@@ -236,7 +236,7 @@ impl Queue {
     /// Sets the time of the next check of a limit: when it has room for the first group that
     /// waits, or when it is no longer needed.
     fn set_limit_time(&mut self, ix: LimitIx, first: Option<(Position, u64)>) {
-        let Some(limits) = self.state.limits.as_deref_mut() else {
+        let Some(limits) = self.state.seldom.limits_mut() else {
             return;
         };
         let time = limits.get(ix).and_then(|limit| match first {
@@ -259,8 +259,8 @@ impl Queue {
         let opens = first.filter(|_| is_open).map(|(key, _)| key);
         if let Some(limit) = self
             .state
-            .limits
-            .as_mut()
+            .seldom
+            .limits_mut()
             .and_then(|limits| limits.get_mut(ix))
         {
             limit.open = opens;
@@ -283,7 +283,7 @@ impl Queue {
     pub(in crate::queue) fn pass_time_of_limits(&mut self, at: Millis) {
         while let Some((_, ix)) = self.next_limit_time().filter(|(due, _)| *due <= at) {
             self.open_limit(ix);
-            let Some(limits) = self.state.limits.as_mut() else {
+            let Some(limits) = self.state.seldom.limits_mut() else {
                 return;
             };
             if limits.time_of(ix).is_some_and(|again| again <= at) {
@@ -295,13 +295,13 @@ impl Queue {
 
     /// The time of the next check of a limit, and the limit.
     pub(in crate::queue) fn next_limit_time(&self) -> Option<(Millis, LimitIx)> {
-        self.state.limits.as_ref()?.next_time()
+        self.state.seldom.limits.as_ref()?.next_time()
     }
 
     /// Counts the delivery of a message in its limits.
     pub(in crate::queue) fn count_in_limits(&mut self, seq: Seq, now: Millis, is_leased: bool) {
         let limited = self.state.store.get(seq).and_then(Message::limited);
-        let (Some(limited), Some(limits)) = (limited, self.state.limits.as_deref_mut()) else {
+        let (Some(limited), Some(limits)) = (limited, self.state.seldom.limits_mut()) else {
             return;
         };
         let touched = limits.count(limited, now, is_leased);
@@ -311,7 +311,7 @@ impl Queue {
     /// Notes in the limits of a message that it runs no longer.
     pub(in crate::queue) fn release_limits(&mut self, seq: Seq) {
         let limited = self.state.store.get(seq).and_then(Message::limited);
-        let (Some(limited), Some(limits)) = (limited, self.state.limits.as_deref_mut()) else {
+        let (Some(limited), Some(limits)) = (limited, self.state.seldom.limits_mut()) else {
             return;
         };
         let touched = limits.release(limited);
@@ -328,7 +328,7 @@ impl Queue {
         let Some((limited, message)) = message.and_then(|m| Some((m.limited()?, m))) else {
             return;
         };
-        let Some(limits) = self.state.limits.as_deref_mut() else {
+        let Some(limits) = self.state.seldom.limits_mut() else {
             return;
         };
         let touched = limits.correct(limited, message.started_at(), cost);
@@ -345,7 +345,7 @@ impl Queue {
         rule: &LimitRule,
     ) -> Result<Done, Error> {
         let rule = (!rule.is_open()).then(|| rule.clone());
-        let limits = self.state.limits.get_or_insert_default();
+        let limits = self.state.seldom.limits.get_or_insert_default();
         if rule.is_some() && name.contains(&b'*') {
             limits.check_pattern(name)?;
         }
@@ -358,12 +358,12 @@ impl Queue {
 
     /// Makes sure that the counts of limits are kept from now on.
     pub(in crate::queue) fn use_limits(&mut self) {
-        self.state.limits.get_or_insert_default();
+        self.state.seldom.limits.get_or_insert_default();
     }
 
     /// Notes that no message runs and no group waits any longer, because all messages were removed.
     pub(in crate::queue) fn empty_limits(&mut self) {
-        let limits = self.state.limits.as_deref_mut();
+        let limits = self.state.seldom.limits_mut();
         for ix in limits.map_or_else(Vec::new, NamedLimits::without_messages) {
             self.open_limit(ix);
         }

@@ -1,5 +1,6 @@
 //! ALTER: other options for a queue and its content.
 
+use crate::collections::rare::Rare;
 use crate::message::state::StoredState;
 use crate::op::Done;
 use crate::queue::stuck::Last;
@@ -17,7 +18,7 @@ impl Queue {
         // that expire only because of the shorter TTL die now, since they were
         // alive until now.
         self.expire_until(now, None);
-        let before = std::mem::replace(&mut self.state.settings, settings);
+        let before = std::mem::replace(&mut self.state.settings, settings.shared());
         self.attach(changes);
         let compress = self.state.settings.compress;
         self.state.store.set_packing(compress);
@@ -30,7 +31,7 @@ impl Queue {
             self.state.records.dedup.forget_all(now, before.dedup);
         }
         if before.rate.is_some() && self.state.settings.rate.is_none() {
-            self.state.window.clear();
+            self.state.seldom.window.clear();
         }
         if before.on_dead == OnDead::Block && self.state.settings.on_dead == OnDead::Continue {
             let held: Vec<GroupIx> = self.state.groups.held_from(0).collect();
@@ -98,7 +99,8 @@ impl Queue {
         if let Some((first, _)) = expiries.first() {
             self.wake_by(*first);
         }
-        self.indexes.expiring =
-            crate::TimeIndex::from_sorted(expiries.into_iter().map(|k| (k, ())));
+        let is_unused = expiries.is_empty();
+        let expiring = crate::TimeIndex::from_sorted(expiries.into_iter().map(|k| (k, ())));
+        self.indexes.expiring = Rare::unless(is_unused, expiring);
     }
 }

@@ -26,23 +26,23 @@ impl Queue {
         let made = self.new_id(*seq);
         let id = send.id.as_deref().unwrap_or(&made);
         let until = now.saturating_add(dedup.ms).min(MAX_EXACT);
-        let ids = self.state.dedup_ids.get_or_insert_default();
+        let ids = self.state.seldom.dedup_ids.get_or_insert_default();
         ids.remember(&dedup.name, id, until);
         self.wake_by(until);
     }
 
     /// Forgets the deduplication id whose time is over. O(log n).
     pub(in crate::queue) fn forget_next_dedup_id(&mut self) {
-        if let Some(ids) = self.state.dedup_ids.as_deref_mut() {
+        if let Some(ids) = self.state.seldom.dedup_ids_mut() {
             ids.forget_next();
         }
         if self.dedup_ids().is_some_and(|ids| ids.len() == 0) {
-            self.state.dedup_ids = None;
+            self.state.seldom.dedup_ids = None;
         }
     }
 
     /// The deduplication ids, if there are any.
     pub(in crate::queue) fn dedup_ids(&self) -> Option<&DedupIds> {
-        self.state.dedup_ids.as_deref()
+        self.state.seldom.dedup_ids.as_deref()
     }
 }

@@ -42,16 +42,16 @@ impl Queue {
         if self.has_events() {
             self.note_delivery(seq, was, now);
         }
-        if self.state.fair.is_some() {
+        if self.state.seldom.has_fair() {
             self.charge(seq, leased);
         }
-        if self.state.limits.is_some() {
+        if self.state.seldom.has_limits() {
             self.count_in_limits(seq, now, leased);
         }
         self.state.consumers.unmention(before);
         self.state.consumers.deliver(round.consumer, leased);
         if let Some(rate) = self.state.settings.rate {
-            self.state.window.count(rate, now, 1);
+            self.state.seldom.window.count(rate, now, 1);
         }
         self.state.totals.delivered += 1;
         self.state.totals.redelivered += u64::from(attempt > 1);
@@ -70,7 +70,7 @@ impl Queue {
             self.indexes.running_bytes += size;
             self.state.last_receipt = receipt;
             round.next_receipt += 1;
-            if self.state.batches.is_some() {
+            if self.state.seldom.has_batches() {
                 self.member_started(seq);
             }
             if let Some(group) = self.state.groups.get_mut(group) {

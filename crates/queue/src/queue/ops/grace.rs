@@ -30,7 +30,11 @@ impl Queue {
             if !seeded(Bug::GraceWakesLate) {
                 self.wake_by(until);
             }
-            self.state.old_ends.entry(receipt).or_insert(lease.until);
+            self.state
+                .seldom
+                .old_ends
+                .entry(receipt)
+                .or_insert(lease.until);
             self.changed();
             shortened += 1;
         }
@@ -56,26 +60,28 @@ impl Queue {
     /// Forgets the end that a lease had before its connection closed. Returns that
     /// end, if there is one.
     pub(in crate::queue) fn take_old_end(&mut self, receipt: Receipt) -> Option<Millis> {
-        self.state.old_ends.remove(&receipt)
+        let ends = &mut self.state.seldom.used_mut()?.old_ends;
+        ends.used_mut()?.remove(&receipt)
     }
 
     /// Whether a closed connection has shortened this lease.
     pub(in crate::queue) fn is_shortened(&self, receipt: Receipt) -> bool {
-        self.state.old_ends.contains_key(&receipt)
+        self.state.seldom.old_ends.contains_key(&receipt)
     }
 
     /// Ends that leases had before their connections closed, by receipt.
     pub(in crate::queue) fn old_ends(&self) -> impl Iterator<Item = (Receipt, Millis)> + '_ {
-        let ends = self.state.old_ends.iter();
+        let ends = self.state.seldom.old_ends.iter();
         ends.map(|(receipt, end)| (*receipt, *end))
             .filter(|(receipt, _)| self.is_running(*receipt))
     }
 
     /// Drops the remembered ends of leases that have ended, if there are many.
     fn drop_stale_ends(&mut self) {
-        let count = self.state.old_ends.len();
+        let count = self.state.seldom.old_ends.len();
         if count >= MIN_CLEANUP && count / 2 >= self.state.leases.len() {
             self.state
+                .seldom
                 .old_ends
                 .retain(|receipt, _| self.state.leases.find(*receipt).is_some());
         }

@@ -80,10 +80,10 @@ impl Queue {
             (message.group, message.payload_len())
         });
         if let Some((group, size)) = changed {
-            if self.state.batches.is_some() && !seeded(Bug::RedriveLeavesBatch) {
+            if self.state.seldom.has_batches() && !seeded(Bug::RedriveLeavesBatch) {
                 self.member_redriven(seq);
             }
-            if self.state.siblings.is_some() && !seeded(Bug::RedriveUntoldToParent) {
+            if self.state.seldom.has_siblings() && !seeded(Bug::RedriveUntoldToParent) {
                 self.child_redriven(seq);
             }
             if !seeded(Bug::RedriveForgetsBytes) {

@@ -44,7 +44,7 @@ impl Queue {
             number: 0,
             extras: extras.boxed(),
         };
-        self.state.schedules.insert(&new.name, schedule);
+        self.state.seldom.schedules.insert(&new.name, schedule);
         self.wake_by(next);
         self.notes.effects.changed = true;
         self.notes.effects.visible = true;
@@ -60,7 +60,7 @@ impl Queue {
         paused: bool,
         now: Millis,
     ) -> Done {
-        let Some(schedule) = self.state.schedules.get(name) else {
+        let Some(schedule) = self.state.seldom.schedules.get(name) else {
             return Done::Flag(false);
         };
         let (held, next) = match (schedule.extras().paused, schedule.next_at) {
@@ -75,7 +75,7 @@ impl Queue {
             }
             _ => return Done::Flag(true),
         };
-        self.state.schedules.change(name, |schedule| {
+        self.state.seldom.schedules.change(name, |schedule| {
             schedule.next_at = next;
             schedule.change_extras(|extras| extras.paused = held);
         });
@@ -92,16 +92,17 @@ impl Queue {
     pub(in crate::queue) fn end_schedule(&mut self, name: &[u8]) {
         if self
             .state
+            .seldom
             .schedules
             .get(name)
             .is_some_and(Schedule::has_ended)
         {
-            self.state.schedules.remove(name);
+            self.state.seldom.schedules.remove(name);
         }
     }
 
     /// All schedules by name.
     pub fn schedules(&self) -> impl ExactSizeIterator<Item = (&[u8], &Schedule)> + '_ {
-        self.state.schedules.iter()
+        self.state.seldom.schedules.iter()
     }
 }

@@ -46,7 +46,7 @@ impl Queue {
         }
         self.check_room(send, &id_use)?;
         self.check_cost(&send.choices)?;
-        if self.state.batches.is_some() {
+        if self.state.seldom.has_batches() {
             Rings::new(self).add(send, id_use.waiting())?;
         }
         Ok(Done::Sent(self.put(send, id_use, None, now)))
@@ -108,7 +108,7 @@ impl Queue {
         let mut counted = None;
         match id_use {
             IdUse::Record(seq) => {
-                if self.state.siblings.is_some()
+                if self.state.seldom.has_siblings()
                     && send.replace
                     && !self.is_at(seq, StoredState::Finished)
                 {
@@ -357,7 +357,7 @@ impl Queue {
     /// Removes a pending message that is replaced. Clients that wait for the end of
     /// its id keep waiting.
     fn replace(&mut self, seq: Seq, by: &Choices, now: Millis) {
-        if self.state.siblings.is_some() {
+        if self.state.seldom.has_siblings() {
             self.replace_child(seq, by);
         }
         self.note(seq, Kind::Replaced);
@@ -379,7 +379,7 @@ impl Queue {
         if self.bring_up_to_date(seq, now).is_none() {
             return;
         }
-        if self.state.siblings.is_some() {
+        if self.state.seldom.has_siblings() {
             self.replace_child(seq, by);
         }
         let group = self.state.store.get(seq).map_or(GroupIx::NONE, |m| m.group);

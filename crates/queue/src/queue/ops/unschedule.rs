@@ -6,7 +6,8 @@ use crate::queue::Queue;
 impl Queue {
     /// Removes a schedule. Returns whether there was one.
     pub(in crate::queue) fn unschedule(&mut self, name: &[u8]) -> Done {
-        let removed = self.state.schedules.remove(name);
+        let has_it = self.state.seldom.schedules.get(name).is_some();
+        let removed = has_it && self.state.seldom.schedules.remove(name);
         self.notes.effects.changed |= removed;
         self.notes.effects.visible |= removed;
         Done::Flag(removed)

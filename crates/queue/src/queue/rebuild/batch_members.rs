@@ -76,7 +76,7 @@ impl Builder {
             (1..self.queue.state.next_seq).contains(&number),
             "a batch was opened by a message that was never sent",
         )?;
-        let batches = self.queue.state.batches.get_or_insert_default();
+        let batches = self.queue.state.seldom.batches.get_or_insert_default();
         ensure(
             batches.find(batch).is_none() && batches.get(number).is_none(),
             "two batches have the same name or number",
@@ -104,7 +104,7 @@ impl Builder {
     pub(super) fn enter_named_batch(&mut self, seq: Seq, message: &Message, batch: u64) -> Checked {
         let number = usize::try_from(batch).ok();
         let number = number.and_then(|number| self.named_batches.get(number).copied());
-        let batches = self.queue.state.batches.as_mut();
+        let batches = self.queue.state.seldom.batches_mut();
         let found = batches.zip(number).and_then(|(batches, number)| {
             batches.members.insert(seq, number);
             batches.get_mut(number)
@@ -143,11 +143,11 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
             if let Some(of_kind) = released.held.get_mut(on_fail) {
                 of_kind.insert(seq, ());
             }
-            queue.state.batches.get_or_insert_default();
+            queue.state.seldom.batches.get_or_insert_default();
             queue.enter_held_by(seq, part.batch);
             queue.note_dying(seq);
         }
-        if let Some(batches) = &mut queue.state.batches {
+        if let Some(batches) = queue.state.seldom.batches_mut() {
             batches.released.push_back(released);
         }
     }
@@ -168,7 +168,7 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
         let on_fail = on_fail_of(queue, seq)?;
         let message = queue.state.store.get(seq);
         let after = message.and_then(Message::after);
-        let batches = queue.state.batches.as_ref();
+        let batches = queue.state.seldom.batches.as_ref();
         let holder = batches
             .zip(after)
             .and_then(|(batches, after)| batches.find(&after.batch));
@@ -181,7 +181,7 @@ pub(super) fn enter_held(queue: &mut Queue, held: Vec<Seq>, parts: Vec<ReleasedP
         queue.hold_by(seq, holder);
         queue.note_dying(seq);
     }
-    let Some(batches) = &mut queue.state.batches else {
+    let Some(batches) = queue.state.seldom.batches_mut() else {
         return Ok(());
     };
     let numbers: Vec<Seq> = batches.iter().map(|(number, _)| number).collect();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{GroupSeen, Known, Numbered, SavedPosition, Term, Whole};
+use crate::collections::rate_window::RateWindow;
 use crate::consumer::TokenDelivery;
 use crate::dead_letters::DeadLetters;
 use crate::detached::Detached;
@@ -20,6 +21,8 @@ use crate::message::Message;
 use crate::named_limits::{Limit, NamedLimits};
 use crate::queue::Queue;
 use crate::schedule::Schedule;
+use crate::settings::Settings;
+use crate::stats::Lateness;
 use crate::{ConsumerIx, GroupIx, Millis, Receipt, Seq};
 
 /// A read-only view of a queue as its parts.
@@ -71,15 +74,15 @@ impl<'a> Parts<'a> {
     pub fn whole(&self) -> Whole {
         let queue = self.queue;
         Whole {
-            settings: queue.state.settings.clone(),
+            settings: Settings::clone(&queue.state.settings),
             clock: queue.state.clock,
             last: queue.state.last,
             next_seq: queue.state.next_seq,
             last_receipt: queue.state.last_receipt,
             salt: queue.state.ids.salt(),
-            totals: queue.state.totals,
-            lateness: queue.state.lateness.clone(),
-            window: queue.state.window.clone(),
+            totals: *queue.state.totals,
+            lateness: Lateness::clone(&queue.state.lateness),
+            window: RateWindow::clone(&queue.state.seldom.window),
             paused_until: queue.state.paused_until,
             plain_position: queue.state.plain_position.map(|key| self.position(key)),
         }
@@ -88,7 +91,7 @@ impl<'a> Parts<'a> {
     /// The breaker of the ungrouped messages, unless it is closed and remembers no
     /// failure.
     pub fn plain_breaker(&self) -> Option<&'a Circuit> {
-        self.queue.state.plain_breaker.as_deref()
+        self.queue.state.seldom.plain_breaker.as_deref()
     }
 
     /// Salt of the ids that are generated now.
@@ -221,20 +224,20 @@ impl<'a> Parts<'a> {
 
     /// The reports to parents that these have not counted yet, in order.
     pub fn reports(&self) -> impl Iterator<Item = &'a News> + 'a {
-        let unsettled = self.queue.state.unsettled.as_deref().into_iter();
+        let unsettled = self.queue.state.seldom.unsettled.as_deref().into_iter();
         unsettled.flat_map(|all| &all.reports)
     }
 
     /// Schedules, in the order of their creation.
     pub fn schedules(&self) -> Vec<(&'a [u8], &'a Schedule)> {
-        let mut schedules: Vec<_> = self.queue.state.schedules.iter().collect();
+        let mut schedules: Vec<_> = self.queue.state.seldom.schedules.iter().collect();
         schedules.sort_unstable_by_key(|(_, schedule)| schedule.number);
         schedules
     }
 
     /// The state that is common to all groups that take turns by their usage.
     pub fn fair(&self) -> Option<&'a FairLine> {
-        self.queue.state.fair.as_deref()
+        self.queue.state.seldom.fair.as_deref()
     }
 
     /// Limits with names, and patterns, by name.

@@ -97,7 +97,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
             (
                 queue.state.groups.listed(),
                 queue.state.groups.held_count(),
-                queue.state.plain_breaker.clone(),
+                queue.state.seldom.plain_breaker.clone(),
                 queue.breaker_change_times(),
             ),
         )
@@ -119,7 +119,7 @@ pub fn compare(queue: &Queue, rebuilt: &Queue) -> Result<(), String> {
         format!("{:?}", limits(queue)),
         format!("{:?}", limits(rebuilt)),
     )?;
-    let fair = |queue: &Queue| queue.state.fair.as_deref().map(|fair| fair.told());
+    let fair = |queue: &Queue| queue.state.seldom.fair.as_deref().map(|fair| fair.told());
     same(
         "usage",
         format!("{:?}", fair(queue)),

@@ -63,7 +63,7 @@ impl Writer {
         }
         self.time(queue.state.last);
         self.optional_time(queue.state.paused_until);
-        self.window(&queue.state.window);
+        self.window(&queue.state.seldom.window);
         self.position(queue.state.plain_position.map(|at| parts.position(at)));
         self.circuit(parts.plain_breaker());
         let clock = parts.fair().map_or(0, |fair| fair.clock);
@@ -344,7 +344,7 @@ impl Writer {
 
     /// The notes that no snapshot has, and the form in which each group keeps its messages.
     fn notes(&mut self, queue: &Queue) {
-        if let Some(unsettled) = &queue.state.unsettled {
+        if let Some(unsettled) = &queue.state.seldom.unsettled {
             self.len(unsettled.leaving.len());
             unsettled.leaving.iter().for_each(|seq| self.seq(*seq));
             self.debug(&unsettled.reports);

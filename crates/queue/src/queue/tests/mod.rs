@@ -27,4 +27,5 @@ mod random;
 mod retention;
 mod schedules;
 mod slices;
+mod small;
 mod stuck;

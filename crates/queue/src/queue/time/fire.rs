@@ -18,6 +18,7 @@ impl Queue {
     pub(in crate::queue) fn fire_next(&mut self, at: Millis) -> bool {
         let Some(name) = self
             .state
+            .seldom
             .schedules
             .next_fire()
             .map(|(_, name)| name.to_vec())
@@ -30,7 +31,7 @@ impl Queue {
     /// Fires a schedule for its fire time `at`, acting at `now`, and sets its next
     /// fire time. Returns whether it sent a message.
     pub(in crate::queue) fn fire(&mut self, name: &[u8], at: Millis, now: Millis) -> bool {
-        let Some(schedule) = self.state.schedules.get(name) else {
+        let Some(schedule) = self.state.seldom.schedules.get(name) else {
             return false;
         };
         let next = schedule.next_after(at);
@@ -57,7 +58,7 @@ impl Queue {
             let template = schedule.template.clone();
             self.send_scheduled(name, &template, (at, due), now)
         };
-        self.state.schedules.change(name, |schedule| {
+        self.state.seldom.schedules.change(name, |schedule| {
             schedule.next_at = next;
             if sent.is_some() {
                 schedule.last_at = Some(at);
@@ -123,6 +124,7 @@ impl Queue {
         let until = since.min(now);
         let Some((at, name)) = self
             .state
+            .seldom
             .schedules
             .next_fire()
             .filter(|(at, _)| *at < until)
@@ -130,7 +132,7 @@ impl Queue {
             return Done::Ok;
         };
         let name = name.to_vec();
-        let Some(schedule) = self.state.schedules.get(&name) else {
+        let Some(schedule) = self.state.seldom.schedules.get(&name) else {
             return Done::Ok;
         };
         // Its next fire time is not after its end.
@@ -151,14 +153,17 @@ impl Queue {
             }
             Missed::Skip => {
                 let next = schedule.next_after(last);
-                self.state.schedules.change(&name, |s| s.next_at = next);
+                self.state
+                    .seldom
+                    .schedules
+                    .change(&name, |s| s.next_at = next);
                 self.end_schedule(&name);
                 if let Some(next) = next {
                     self.wake_by(next);
                 }
             }
         }
-        if let Some((next, _)) = self.state.schedules.next_fire() {
+        if let Some((next, _)) = self.state.seldom.schedules.next_fire() {
             self.wake_by(next);
         }
         Done::Ok
@@ -172,6 +177,7 @@ impl Queue {
         for _ in 0..MOST_SKIPPED {
             match self
                 .state
+                .seldom
                 .schedules
                 .next_fire()
                 .filter(|(at, _)| *at <= now)
@@ -187,7 +193,7 @@ impl Queue {
             }
         }
         self.notes.skips_fires = false;
-        if let Some((next, _)) = self.state.schedules.next_fire() {
+        if let Some((next, _)) = self.state.seldom.schedules.next_fire() {
             self.wake_by(next);
         }
         Done::Ok
@@ -199,6 +205,7 @@ impl Queue {
         self.state.clock == Clock::Server
             && self
                 .state
+                .seldom
                 .schedules
                 .next_fire()
                 .is_some_and(|(at, _)| at <= now)
@@ -214,7 +221,7 @@ impl Queue {
     /// the density of the next 64 is taken for all.
     pub(in crate::queue) fn fires_until(&self, until: Millis) -> u64 {
         const SAMPLE: u64 = 64;
-        let fires = self.state.schedules.iter().map(|(_, schedule)| {
+        let fires = self.state.seldom.schedules.iter().map(|(_, schedule)| {
             let until = until.min(schedule.limits().until.unwrap_or(Millis::MAX));
             let Some(first) = schedule.next_at.filter(|at| *at <= until) else {
                 return 0;
@@ -237,7 +244,7 @@ impl Queue {
     /// `end` (Unix ms): it lies before the end, and that was longer than the time to the
     /// fire time after it. A MANUAL queue misses none.
     pub fn has_missed_in(&self, begin: Millis, end: Millis) -> bool {
-        let Some((at, name)) = self.state.schedules.next_fire() else {
+        let Some((at, name)) = self.state.seldom.schedules.next_fire() else {
             return false;
         };
         if self.state.clock != Clock::Server || at >= end {
@@ -245,6 +252,7 @@ impl Queue {
         }
         let next = self
             .state
+            .seldom
             .schedules
             .get(name)
             .and_then(|s| s.rule.next_after(at));
@@ -257,6 +265,7 @@ impl Queue {
         self.state.clock == Clock::Server
             && self
                 .state
+                .seldom
                 .schedules
                 .next_fire()
                 .is_some_and(|(at, _)| at < since)

@@ -58,7 +58,8 @@ impl Queue {
     #[cold]
     fn moment_ahead(&self, server: Moment) -> Moment {
         let last_us = self.state.last.saturating_mul(1000);
-        let ahead = self.notes.ahead.map_or(0, |lead| lead.at(server.us));
+        let ahead = self.notes.ahead.as_ref();
+        let ahead = ahead.map_or(0, |lead| lead.at(server.us));
         match self.state.clock {
             Clock::Manual(_) => server,
             Clock::Server => Moment {
@@ -88,14 +89,15 @@ impl Queue {
     #[cold]
     fn follow_ahead(&mut self, server: Moment) -> Moment {
         let moment = self.moment_ahead(server);
-        let shown = self.notes.ahead.map_or(0, |lead| lead.at(server.us));
+        let shown = self.notes.ahead.as_ref();
+        let shown = shown.map_or(0, |lead| lead.at(server.us));
         if moment.us <= server.us {
             self.notes.ahead = None;
         } else if shown < moment.us {
-            self.notes.ahead = Some(Lead {
+            self.notes.ahead = Some(Box::new(Lead {
                 from_us: moment.us,
                 since_us: server.us,
-            });
+            }));
         }
         moment
     }
@@ -115,7 +117,7 @@ impl Queue {
     /// When the clock of the server shows the moment at which this queue's shows
     /// `time`, both in Unix ms. Not too early.
     pub fn server_time(&self, time: Millis) -> Millis {
-        let Some(lead) = self.notes.ahead else {
+        let Some(lead) = self.notes.ahead.as_deref() else {
             return time;
         };
         let to_come = time.saturating_mul(1000).saturating_sub(lead.from_us);

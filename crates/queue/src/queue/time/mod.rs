@@ -150,7 +150,12 @@ impl Queue {
         // A fire that waits is due all the time.
         let waits = match fires {
             Fires::Happen => NEVER,
-            Fires::Wait => self.state.schedules.next_fire().map_or(NEVER, |(at, _)| at),
+            Fires::Wait => self
+                .state
+                .seldom
+                .schedules
+                .next_fire()
+                .map_or(NEVER, |(at, _)| at),
         };
         while self.indexes.wake <= now {
             let Some((at, event)) = self.next_event(fires, progress.stuck) else {
@@ -280,14 +285,14 @@ impl Queue {
             rerun.is_some_and(|rerun| rerun.choices.parent().is_some())
         };
         self.state.settings.dead_to.is_some()
-            || self.state.siblings.is_some()
+            || self.state.seldom.has_siblings()
             || self.indexes.has_reruns && runs_for_parent()
     }
 
     /// When a schedule fires next, unless fires wait.
     fn next_fire(&self, fires: Fires) -> Option<Millis> {
         match fires {
-            Fires::Happen => self.state.schedules.next_fire().map(|(at, _)| at),
+            Fires::Happen => self.state.seldom.schedules.next_fire().map(|(at, _)| at),
             Fires::Wait => None,
         }
     }

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::collections::ordered::{Key, Measure, OrderedSet};
+use crate::collections::rare::{unused, Rare};
 use crate::groups::Groups;
 use crate::index::batches::Batches;
 use crate::index::dedup_ids::DedupIds;
@@ -91,6 +92,8 @@ impl Free for DedupMemory {
 #[derive(Default)]
 pub struct Garbage(Vec<Box<dyn Free + Send + Sync>>);
 
+unused!(Garbage = Garbage(Vec::new()));
+
 impl Garbage {
     fn push(&mut self, content: impl Free + Send + Sync + 'static) {
         self.0.push(Box::new(content));
@@ -112,9 +115,18 @@ impl fmt::Debug for Garbage {
 
 impl Queue {
     /// Marks messages and all indexes of them to be freed.
-    pub(in crate::queue) fn discard_content(&mut self, store: Store, groups: Groups) {
-        self.notes.garbage.push(groups);
-        self.notes.garbage.push(store);
+    pub(in crate::queue) fn discard_content(&mut self, store: Rare<Store>, groups: Rare<Groups>) {
+        let garbage = &mut self.notes.garbage.0;
+        garbage.extend(
+            groups
+                .into_box()
+                .map(|groups| groups as Box<dyn Free + Send + Sync>),
+        );
+        garbage.extend(
+            store
+                .into_box()
+                .map(|store| store as Box<dyn Free + Send + Sync>),
+        );
     }
 
     /// An index is to be freed.
@@ -159,13 +171,16 @@ impl Queue {
 
     /// Frees garbage of about `most` messages. Returns whether more is left.
     pub fn free_garbage(&mut self, most: usize) -> bool {
+        let Some(Garbage(all)) = self.notes.garbage.used_mut() else {
+            return false;
+        };
         let mut left = most;
         while left > 0 {
-            let Some(last) = self.notes.garbage.0.last_mut() else {
+            let Some(last) = all.last_mut() else {
                 return false;
             };
             match last.free_some() {
-                0 => drop(self.notes.garbage.0.pop()),
+                0 => drop(all.pop()),
                 cost => left = left.saturating_sub(cost),
             }
         }

@@ -1,7 +1,7 @@
 //! Removing messages and records: all of a queue, those of a state or of a group, or some
 //! named ones.
 
-use crate::index::first_dues::FirstDues;
+use crate::collections::rare::Rare;
 use crate::message::id::Ids;
 use crate::message::state::{State, StoredState};
 use crate::op::{Done, Removal};
@@ -76,39 +76,45 @@ impl Queue {
             .state
             .groups
             .without_messages(self.state.settings.breaker.as_ref());
+        let groups = Rare::unless(groups.len() == 0, groups);
         let groups = std::mem::replace(&mut self.state.groups, groups);
-        let like = self.state.store.like();
+        let like = Rare::unless(!self.state.store.packs(), self.state.store.like());
         let store = std::mem::replace(&mut self.state.store, like);
         self.discard_content(store, groups);
-        for index in std::mem::take(&mut self.indexes.waiting).into_indexes() {
+        for index in self.indexes.waiting.give_up().into_indexes() {
             self.discard_index(index);
         }
-        self.indexes.first_dues = FirstDues::default();
-        let expiring = std::mem::take(&mut self.indexes.expiring);
+        self.indexes.first_dues = Rare::default();
+        let expiring = self.indexes.expiring.give_up();
         self.discard_index(expiring);
-        for index in std::mem::take(&mut self.state.records).into_indexes() {
+        for index in self.state.records.give_up().into_indexes() {
             self.discard_index(index);
         }
-        for line in std::mem::take(&mut self.indexes.ready_line).into_sets() {
+        for line in self.indexes.ready_line.give_up().into_sets() {
             self.discard_index(line);
         }
-        for lane in std::mem::take(&mut self.indexes.expected).into_lanes() {
+        for lane in self.indexes.expected.give_up().into_lanes() {
             self.discard_index(lane);
         }
-        let (in_step, others, ends) = std::mem::take(&mut self.state.leases).into_indexes();
+        let (in_step, others, ends) = self.state.leases.give_up().into_indexes();
         self.discard_series(in_step);
         self.discard_index(others);
         self.discard_index(ends);
-        for index in std::mem::take(&mut self.indexes.held).into_indexes() {
+        for index in self.indexes.held.give_up().into_indexes() {
             self.discard_index(index);
         }
-        if let Some(batches) = self.state.batches.take() {
+        if let Some(batches) = self
+            .state
+            .seldom
+            .used_mut()
+            .and_then(|seldom| seldom.batches.take())
+        {
             self.discard_batches(*batches);
         }
         self.all_children_gone();
         self.all_detached_gone();
         self.empty_limits();
-        if let Some(fair) = self.state.fair.as_deref_mut() {
+        if let Some(fair) = self.state.seldom.fair_mut() {
             fair.clear();
             fair.plain = fair.plain.without_running();
         }
@@ -125,11 +131,18 @@ impl Queue {
 
     /// Frees the ids of messages that have ended and left no record, and the deduplication ids.
     fn forget_taken_ids(&mut self) {
-        if let Some(ids) = self.state.dedup_ids.take() {
+        if let Some(ids) = self
+            .state
+            .seldom
+            .used_mut()
+            .and_then(|seldom| seldom.dedup_ids.take())
+        {
             self.notes.effects.changed = true;
             self.discard_dedup_ids(*ids);
         }
-        let ids = std::mem::take(&mut self.state.records.dedup);
+        let records = self.state.records.used_mut();
+        let ids = records.map(|records| records.dedup.give_up());
+        let ids = ids.unwrap_or_default();
         self.notes.effects.changed |= ids.oldest().is_some();
         self.discard_ids(ids);
     }

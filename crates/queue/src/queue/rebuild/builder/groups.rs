@@ -1,6 +1,7 @@
 //! The groups of a queue that is built from its parts.
 
 use super::{at_mut, Builder};
+use crate::collections::rare::Rare;
 use crate::groups::backlog::{Backlog, Member};
 use crate::groups::breaker::{Circuit, Lets};
 use crate::index::ready_line::{Kind, Position, ReadyLine};
@@ -59,7 +60,7 @@ impl Builder {
         check::breaker(&circuit, &self.queue)?;
         let is_new = match group {
             None => {
-                let breaker = &mut self.queue.state.plain_breaker;
+                let breaker = &mut self.queue.state.seldom.plain_breaker;
                 breaker.replace(Box::new(circuit)).is_none()
             }
             Some(number) => {
@@ -77,7 +78,11 @@ impl Builder {
         let queue = &mut self.queue;
         let mut line: Vec<(Position, Kind)> = Vec::new();
         let mut homes = Vec::new();
-        check::probe(queue, queue.state.plain_breaker.as_deref(), GroupIx::NONE)?;
+        check::probe(
+            queue,
+            queue.state.seldom.plain_breaker.as_deref(),
+            GroupIx::NONE,
+        )?;
         let rule = queue.state.settings.breaker;
         for new in self.groups.drain(..) {
             let pending = new.pending;
@@ -154,7 +159,7 @@ impl Builder {
         let keys = keys.chain(&queue.state.plain_position);
         let keys = keys.chain(homed);
         queue.state.ticket = keys.map(|key| key.join.ticket).max().unwrap_or(0);
-        queue.indexes.ready_line = ReadyLine::from_positions(line);
+        queue.indexes.ready_line = Rare::unless(line.is_empty(), ReadyLine::from_positions(line));
         self.enter_limits(homes)
     }
 }

@@ -28,7 +28,7 @@ impl Builder {
     /// Errors: its rule is out of range, or there are two of this name.
     pub fn limit(&mut self, limit: &[u8], part: LimitPart) -> Checked {
         name(limit)?;
-        let limits = self.queue.state.limits.get_or_insert_default();
+        let limits = self.queue.state.seldom.limits.get_or_insert_default();
         ensure(
             limits.find(limit).is_none(),
             "two limits have the same name",
@@ -56,7 +56,7 @@ impl Builder {
         common: Option<(u64, u64)>,
     ) -> Checked {
         let usage = usage.checked();
-        let fair = self.queue.state.fair.as_deref_mut();
+        let fair = self.queue.state.seldom.fair_mut();
         let fair = fair.ok_or(Invalid("something was used, but FAIR is COUNT"))?;
         if let Some((clock, mean)) = common {
             fair.plain = usage;
@@ -92,7 +92,7 @@ impl Builder {
                 return Err(Invalid("a message without limits stands among those with"))
             }
         }
-        let limits = self.queue.state.limits.get_or_insert_default();
+        let limits = self.queue.state.seldom.limits.get_or_insert_default();
         if let Some(limited) = limited.filter(|_| is_running) {
             limits.count_running(limited);
         }
@@ -102,12 +102,12 @@ impl Builder {
     /// Restores the deliveries within the windows of the limits, and the groups that wait for each.
     pub(super) fn enter_limits(&mut self, homes: Vec<(Position, Box<[u8]>, u64)>) -> Checked {
         let queue = &mut self.queue;
-        if let Some(limits) = queue.state.limits.as_deref_mut() {
+        if let Some(limits) = queue.state.seldom.limits_mut() {
             limits.restore_rules()?;
         }
         for (key, name, cost) in homes {
             exact(cost)?;
-            let limits = queue.state.limits.as_deref_mut();
+            let limits = queue.state.seldom.limits_mut();
             let known = limits.and_then(|limits| Some((limits.find(&name)?, limits)));
             let (limit, limits) = known.ok_or(Invalid("a group waits for a missing limit"))?;
             if let Some(limit) = limits.get_mut(limit) {
@@ -119,7 +119,7 @@ impl Builder {
             }
         }
         for (name, part) in std::mem::take(&mut self.limits) {
-            let Some(limits) = queue.state.limits.as_deref_mut() else {
+            let Some(limits) = queue.state.seldom.limits_mut() else {
                 continue;
             };
             let Some(ix) = limits.find(&name) else {

@@ -13,6 +13,7 @@ use super::batch_members::{enter_held, ReleasedPart};
 use super::lists::{index, lanes, own_records, Lists};
 use super::{check, leases};
 use super::{Checked, Known, Whole};
+use crate::collections::rare::Rare;
 use crate::consumer::TokenDelivery;
 use crate::dead_letters::DeadLetters;
 use crate::detached::Detached;
@@ -24,6 +25,7 @@ use crate::message::kin::News;
 use crate::message::packing::Dictionary;
 use crate::message::state::StoredState;
 use crate::schedule::{Schedule, Schedules};
+use crate::stats::Totals;
 use crate::{GroupIx, Millis, Queue, Receipt, Seq};
 use groups::NewGroup;
 
@@ -75,9 +77,9 @@ impl Builder {
         queue.state.last = whole.last;
         queue.state.next_seq = whole.next_seq;
         queue.state.last_receipt = whole.last_receipt;
-        queue.state.totals = whole.totals;
-        queue.state.lateness = whole.lateness;
-        queue.state.window = whole.window;
+        queue.state.totals = Rare::unless(whole.totals == Totals::default(), whole.totals);
+        queue.state.lateness = Rare::unless(whole.lateness.max().is_none(), whole.lateness);
+        queue.state.seldom.window = Rare::unless(whole.window.is_empty(), whole.window);
         queue.state.paused_until = whole.paused_until;
         queue.state.plain_position = whole.plain_position.map(|at| at.key(GroupIx::NONE));
         Ok(Builder {
@@ -161,7 +163,7 @@ impl Builder {
     /// order of their receipts.
     pub fn old_end(&mut self, receipt: Receipt, end: Millis) -> Checked {
         exact(end)?;
-        let ends = &mut self.queue.state.old_ends;
+        let ends = &mut self.queue.state.seldom.old_ends;
         ensure(
             ends.last_key_value()
                 .is_none_or(|(last, _)| *last < receipt),
@@ -175,7 +177,7 @@ impl Builder {
     ///
     /// Errors: that was said before, or says nothing.
     pub fn dead_letters(&mut self, letters: DeadLetters) -> Checked {
-        let before = &mut self.queue.state.dead_letters;
+        let before = &mut self.queue.state.seldom.dead_letters;
         ensure(
             before.is_none() && letters != DeadLetters::default(),
             "what became of dead messages is told twice, or says nothing",
@@ -193,12 +195,12 @@ impl Builder {
         let is_cut =
             |seq: &Seq| queue.state.store.get(*seq).is_some() && queue.parent_of(*seq).is_none();
         ensure(
-            queue.state.detached.is_none()
+            !queue.state.seldom.has_detached()
                 && !detached.ties().is_nothing()
                 && detached.children.iter().all(is_cut),
             "the lost ties to other keys are told twice, or say nothing, or are there",
         )?;
-        queue.state.detached = Some(Box::new(detached));
+        queue.state.seldom.detached = Some(Box::new(detached));
         Ok(())
     }
 
@@ -211,7 +213,7 @@ impl Builder {
     pub fn schedule(&mut self, name: &[u8], mut schedule: Schedule) -> Checked {
         schedule_name(name)?;
         check::schedule(&schedule, self.queue.state.next_seq)?;
-        let schedules: &mut Schedules = &mut self.queue.state.schedules;
+        let schedules: &mut Schedules = &mut self.queue.state.seldom.schedules;
         ensure(
             schedules.get(name).is_none(),
             "two schedules have the same name",
@@ -237,7 +239,7 @@ impl Builder {
         name(dedup_id)?;
         name(id)?;
         exact(until)?;
-        let ids = self.queue.state.dedup_ids.get_or_insert_default();
+        let ids = self.queue.state.seldom.dedup_ids.get_or_insert_default();
         ensure(!ids.has(dedup_id), "a deduplication id is there twice")?;
         ids.remember(dedup_id, id, until);
         Ok(())
@@ -267,7 +269,8 @@ impl Builder {
             }
         }
         let leases = self.running.iter().map(|running| running.lease);
-        self.queue.state.leases = Leases::from_parts(leases.collect(), running.batches);
+        let leases = Leases::from_parts(leases.collect(), running.batches);
+        self.queue.state.leases = Rare::unless(leases.len() == 0, leases);
         let (held, released) = (
             std::mem::take(&mut self.held),
             std::mem::take(&mut self.released),
@@ -283,17 +286,19 @@ impl Builder {
         )?;
 
         let [plain, grouped] = self.lanes.map(lanes);
-        self.queue.indexes.waiting = Waiting { plain, grouped };
-        self.queue.indexes.expiring = index(self.expiring);
+        let waiting = Waiting { plain, grouped };
+        self.queue.indexes.waiting = Rare::unless(waiting.is_empty(), waiting);
+        self.queue.indexes.expiring = Rare::unless(self.expiring.is_empty(), index(self.expiring));
         let [finished, dead, cancelled] = self.ended;
-        self.queue.state.records = Records {
+        let records = Records {
             finished: index(finished),
             dead: index(dead),
             cancelled: index(cancelled),
             own: own_records(self.own),
-            dedup: std::mem::take(&mut self.queue.state.records.dedup),
+            dedup: self.queue.state.records.give_up().dedup,
             grouped: self.grouped_records,
         };
+        self.queue.state.records = Rare::unless(records.is_empty(), records);
         ensure(
             !self.queue.is_far_behind(),
             "the clock of a queue is ahead of too many fires of its schedules",
@@ -302,7 +307,9 @@ impl Builder {
             self.queue.state.settings.dead_to.is_some() || !self.queue.has_leaving(),
             "a message is on its way to another queue, and there is no other queue",
         )?;
-        self.queue.state.store.drop_unused_dictionaries();
+        if let Some(store) = self.queue.state.store.used_mut() {
+            store.drop_unused_dictionaries();
+        }
         self.queue.indexes.wake = 0;
         // Operations rely on this position being right, and a forged snapshot may
         // give a wrong one.

@@ -18,7 +18,7 @@ impl Builder {
             (1..self.queue.state.next_seq).contains(&number),
             "the first child of a parent was never sent",
         )?;
-        let all = self.queue.state.siblings.get_or_insert_default();
+        let all = self.queue.state.seldom.siblings.get_or_insert_default();
         ensure(
             all.find(of).is_none() && all.get(number).is_none(),
             "two sets of siblings have the same parent or number",
@@ -34,7 +34,7 @@ impl Builder {
     pub(super) fn enter_set(&mut self, seq: Seq, stored: StoredState, set: u64) -> Checked {
         let number = usize::try_from(set).ok();
         let number = number.and_then(|number| self.siblings.get(number).copied());
-        let all = self.queue.state.siblings.as_mut();
+        let all = self.queue.state.seldom.siblings_mut();
         let found = all.zip(number).and_then(|(all, number)| {
             all.members.insert(seq, number);
             all.get_mut(number)
