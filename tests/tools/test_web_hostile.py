@@ -24,7 +24,7 @@ EVIL = [
 OURS = {"html", "head", "meta", "title", "link", "script", "body", "header", "a", "nav", "span", "button", "div", "main", "h1", "h2"}
 OURS |= {"section", "p", "b", "ol", "li", "time", "pre", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "form"}
 OURS |= {"input", "label", "select", "option", "details", "summary", "figure", "figcaption", "svg", "polyline", "polygon", "code"}
-OURS |= {"textarea", "h3", "path", "aside"}
+OURS |= {"textarea", "h3", "path", "aside", "line", "output"}
 
 
 def check_markup(page):
