@@ -173,7 +173,7 @@ fn respond(site: &Arc<Site>, request: Incoming) -> Response {
     let visitor = match found {
         Ok(visitor) => visitor,
         Err(Refusal::SignIn) if !request.path.starts_with("api/") => {
-            // What was sent after the end of a session is asked again, by the page of its form.
+            // The session has ended: after the sign-in, the page of the form asks again for the same action.
             let page = match request.path.as_str() {
                 "do" => "confirm",
                 path => path,

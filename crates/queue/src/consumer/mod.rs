@@ -1,11 +1,11 @@
 //! The consumers of a queue: the names under which clients fetch, and the counts of their messages.
 
+mod rare;
 mod token_delivery;
 
 use hashbrown::HashMap;
 
 use crate::collections::footprint::{allocated, array};
-use crate::collections::rare::Rare;
 use crate::message::id::NameHasher;
 use crate::sums::Count;
 use crate::{ConsumerIx, Millis, TimeIndex};
@@ -385,62 +385,3 @@ fn idle_key(ix: ConsumerIx, consumer: &Consumer) -> Option<(Millis, u64)> {
 
 #[cfg(test)]
 mod tests;
-
-/// A delivery without the name of a consumer needs no table of consumers to be made.
-impl Rare<Consumers> {
-    /// As [`Consumers::deliver`].
-    #[inline]
-    pub fn deliver(&mut self, ix: ConsumerIx, leased: bool) {
-        if let Some(consumers) = self.used_mut() {
-            consumers.deliver(ix, leased);
-        }
-    }
-
-    /// As [`Consumers::release`].
-    #[inline]
-    pub fn release(&mut self, ix: ConsumerIx) {
-        if let Some(consumers) = self.used_mut() {
-            consumers.release(ix);
-        }
-    }
-
-    /// As [`Consumers::ack`].
-    #[inline]
-    pub fn ack(&mut self, ix: ConsumerIx) {
-        if let Some(consumers) = self.used_mut() {
-            consumers.ack(ix);
-        }
-    }
-
-    /// As [`Consumers::nack`].
-    #[inline]
-    pub fn nack(&mut self, ix: ConsumerIx) {
-        if let Some(consumers) = self.used_mut() {
-            consumers.nack(ix);
-        }
-    }
-
-    /// As [`Consumers::unmention`].
-    #[inline]
-    pub fn unmention(&mut self, ix: ConsumerIx) {
-        if let Some(consumers) = self.used_mut() {
-            consumers.unmention(ix);
-        }
-    }
-
-    /// As [`Consumers::unmention_all`].
-    #[inline]
-    pub fn unmention_all(&mut self) {
-        if let Some(consumers) = self.used_mut() {
-            consumers.unmention_all();
-        }
-    }
-
-    /// As [`Consumers::forget_tokens`].
-    #[inline]
-    pub fn forget_tokens(&mut self) {
-        if let Some(consumers) = self.used_mut() {
-            consumers.forget_tokens();
-        }
-    }
-}

@@ -10,12 +10,12 @@ mod breakers;
 pub mod group;
 pub mod holds;
 mod memory;
+mod rare;
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use crate::collections::ordered::OrderedSet;
-use crate::collections::rare::Rare;
 use crate::collections::slots::Slots;
 use crate::collections::table::Table;
 use crate::index::order_key::OrderKey;
@@ -324,49 +324,6 @@ impl Groups {
     /// The number of groups with an extension. O(1).
     pub fn with_extension(&self) -> usize {
         self.extended
-    }
-}
-
-/// What is done to a group that a message may not have needs no table of groups to be made.
-impl Rare<Groups> {
-    /// As [`Groups::get`].
-    #[inline]
-    pub fn get(&self, ix: GroupIx) -> Option<&Group> {
-        self.used()?.get(ix)
-    }
-
-    /// As [`Groups::name`].
-    #[inline]
-    pub fn name(&self, ix: GroupIx) -> Option<&[u8]> {
-        self.used()?.name(ix)
-    }
-
-    /// As [`Groups::get_mut`].
-    #[inline]
-    pub fn get_mut(&mut self, ix: GroupIx) -> Option<&mut Group> {
-        self.used_mut()?.get_mut(ix)
-    }
-
-    /// As [`Groups::with`].
-    #[inline]
-    pub fn with<R>(&mut self, ix: GroupIx, change: impl FnOnce(&mut Group) -> R) -> Option<R> {
-        self.used_mut()?.with(ix, change)
-    }
-
-    /// As [`Groups::wake_at`].
-    #[inline]
-    pub fn wake_at(&mut self, ix: GroupIx, wake: Option<Millis>) {
-        if let Some(groups) = self.used_mut() {
-            groups.wake_at(ix, wake);
-        }
-    }
-
-    /// As [`Groups::settle`].
-    #[inline]
-    pub fn settle(&mut self, ix: GroupIx) {
-        if let Some(groups) = self.used_mut() {
-            groups.settle(ix);
-        }
     }
 }
 

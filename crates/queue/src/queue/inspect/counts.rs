@@ -108,7 +108,7 @@ impl Queue {
     /// Bytes allocated for the parts that the queue has used.
     fn parts_bytes(&self) -> usize {
         let (state, indexes) = (&self.state, &self.indexes);
-        // What queues share belongs to none of them.
+        // Settings that several queues share count for none of them.
         let has_own_settings = Arc::strong_count(&state.settings) == 1;
         let settings = allocated(size_of::<Settings>() + 2 * size_of::<usize>());
         usize::from(has_own_settings) * settings

@@ -6,7 +6,7 @@ use crate::settings::{Rate, Settings};
 
 #[test]
 fn an_empty_queue_holds_nothing_that_it_has_not_used() {
-    // What another queue shares with it is not its own.
+    // The settings that two queues share count for neither of them.
     let _other = Fixture::new(Settings::default());
     let f = Fixture::new(Settings::default());
     assert!(f.queue.memory_bytes() <= 400, "{}", f.queue.memory_bytes());
